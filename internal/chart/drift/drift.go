@@ -23,13 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/ensign-operator/ensign/internal/chart/displace"
 	"github.com/ensign-operator/ensign/internal/chart/fields"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/threeway"
 )
 
-// fieldManager is the name under which Helm applies objects.
-const fieldManager = "helm"
+const fieldManager = displace.FieldManager
 
 // Detector compares the objects of one release.
 type Detector struct {
@@ -255,14 +255,32 @@ func with(all, more map[string]string) map[string]string {
 }
 
 // byServer is apply by a server-side apply under Helm's name, which takes what others have
-// changed.
-func byServer(ctx context.Context, client dynamic.ResourceInterface, desired, _ *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+// changed. What others have put in the chart's place goes.
+func byServer(ctx context.Context, client dynamic.ResourceInterface, desired, live *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(desired.Object); err != nil {
 		return nil, err
 	}
 	force := true
-	return client.Patch(ctx, desired.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
+	apply := func() (*unstructured.Unstructured, error) {
+		return client.Patch(ctx, desired.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
+	}
+	applied, refusal := apply()
+	displaced, err := displace.Find(live, desired, refusal, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return client.Update(ctx, object, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case displaced == nil:
+		return applied, refusal
+	case len(dryRun) > 0:
+		return displaced.Applied, nil
+	}
+	if _, err := client.Patch(ctx, desired.GetName(), types.JSONPatchType, displaced.Patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return nil, err
+	}
+	return apply()
 }
 
 // byClient is apply by a patch of the client.

@@ -58,6 +58,28 @@ func Patch(original, target, live *unstructured.Unstructured) ([]byte, types.Pat
 	return text, types.StrategicMergePatchType, err
 }
 
+// Merge returns the live object as it would be with what the target says; nil for a kind that the
+// client does not know: nobody could say which entries of its lists are the same.
+func Merge(target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known, err := scheme.Scheme.New(target.GroupVersionKind())
+	if err != nil {
+		return nil, nil //nolint:nilnil,nilerr // See above.
+	}
+	patch, _, err := Patch(target, target, live)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(live.Object)
+	if err != nil {
+		return nil, fmt.Errorf("merge objects: %w", err)
+	}
+	if text, err = strategicpatch.StrategicMergePatch(text, patch, known); err != nil {
+		return nil, fmt.Errorf("merge objects: %w", err)
+	}
+	merged := &unstructured.Unstructured{}
+	return merged, merged.UnmarshalJSON(text)
+}
+
 // replaceLists makes the patch replace the lists that it changes and in which a key stands twice, in
 // the target or in the live object. It reports whether there are any.
 func replaceLists(patch, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {

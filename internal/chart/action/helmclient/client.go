@@ -17,12 +17,13 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/ensign-operator/ensign/internal/chart/displace"
 	"github.com/ensign-operator/ensign/internal/chart/fields"
 	"github.com/ensign-operator/ensign/internal/chart/threeway"
 )
 
 // FieldManager is the name under which Helm's objects are applied.
-const FieldManager = "helm"
+const FieldManager = displace.FieldManager
 
 // The annotations by which Helm knows the objects of a release.
 const (
@@ -109,7 +110,19 @@ func (c *Client) Update(originals, targets kube.ResourceList, options ...kube.Cl
 	if err != nil {
 		return &kube.Result{}, explained(err)
 	}
+	again := copied(targets)
 	result, err := c.Client.Update(originals, targets, options...)
+	if !c.ByClient && err != nil && strings.Contains(err.Error(), " is invalid: ") {
+		displaced, cause := displaceAll(again)
+		if cause != nil {
+			return result, explained(errors.Join(err, cause))
+		}
+		if displaced {
+			created := result.Created
+			result, err = c.Client.Update(originals, again, options...)
+			result.Created = append(created, result.Created...)
+		}
+	}
 	return result, explained(err)
 }
 

@@ -35,6 +35,9 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 		if !apierrors.IsInvalid(refusal) {
 			continue // The update meets any other error again.
 		}
+		if c.makesWay(target, refusal) {
+			continue
+		}
 		live, err := c.replaceable(target)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+notReplaced+": %w", nameOf(target), refusal, err))
@@ -52,6 +55,16 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 		}
 	}
 	return nil
+}
+
+// makesWay reports whether the object need not be replaced, because only what others have put in its
+// place was refused.
+func (c *Client) makesWay(target *resource.Info, refusal error) bool {
+	if c.ByClient {
+		return false
+	}
+	displaced, err := makeWay(target, refusal)
+	return displaced && err == nil
 }
 
 // tryUpdate returns the API server's error for the update. It changes nothing.

@@ -1,0 +1,144 @@
+package displace_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/displace"
+)
+
+func read(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := object.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+const head = "apiVersion: v1\nkind: Service\n"
+
+// changed is a Service of which somebody has changed a port's number, added others, and set more.
+const changed = head + `
+metadata:
+  name: a
+  resourceVersion: "7"
+  managedFields:
+  - {manager: helm, operation: Apply, apiVersion: v1, fieldsV1: {f:spec: {f:ports: {'k:{"port":90,"protocol":"TCP"}': {.: {}, f:name: {}, f:port: {}}}}}}
+  - manager: somebody
+    operation: Update
+    apiVersion: v1
+    fieldsV1:
+      f:metadata: {f:labels: {f:x: {}}}
+      f:spec:
+        f:sessionAffinity: {}
+        f:ports:
+          'k:{"port":9999,"protocol":"TCP"}': {.: {}, f:name: {}, f:port: {}}
+          'k:{"port":7000,"protocol":"TCP"}': {.: {}, f:name: {}, f:port: {}}
+          'k:{"port":90,"protocol":"TCP"}': {f:targetPort: {}}
+  - {manager: scaler, operation: Update, apiVersion: v1, subresource: scale, fieldsV1: {f:spec: {f:ports: {'k:{"port":7000,"protocol":"TCP"}': {.: {}}}}}}
+spec:
+  sessionAffinity: ClientIP
+  ports:
+  - {name: http, port: 9999, protocol: TCP, nodePort: 1}
+  - {name: extra, port: 7000, protocol: TCP}
+  - {name: metrics, port: 90, protocol: TCP, targetPort: 5, nodePort: 2}
+`
+
+const chart = head + "metadata: {name: a}\nspec: {ports: [{name: http, port: 80}, {name: metrics, port: 90, targetPort: 90}]}"
+
+func names(object *unstructured.Unstructured) (all []string) {
+	ports, _, _ := unstructured.NestedSlice(object.Object, "spec", "ports")
+	for _, port := range ports {
+		one, _ := port.(map[string]any)
+		all = append(all, fmt.Sprintf("%v %v %v", one["name"], one["port"], one["nodePort"]))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// invalid is a refusal of the API server.
+func invalid(at *field.Path) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "a", field.ErrorList{field.Duplicate(at, "http")})
+}
+
+func TestWhatStandsInTheChartsPlaceGoesAndNothingElse(t *testing.T) {
+	tries := 0
+	oneName := func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		tries++
+		if strings.Count(fmt.Sprint(names(object)), "http") > 1 {
+			return nil, invalid(field.NewPath("spec"))
+		}
+		return object, nil
+	}
+	found, err := displace.Find(read(t, changed), read(t, chart), invalid(field.NewPath("spec", "ports").Index(1).Child("name")), oneName)
+	if err != nil || found == nil {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	if got := names(found.Applied); !slices.Equal(got, []string{"extra 7000 <nil>", "http 80 <nil>", "metrics 90 2"}) {
+		t.Errorf("got the ports %q", got)
+	}
+	var operations []struct {
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	if err := json.Unmarshal(found.Patch, &operations); err != nil || len(operations) != 2 || operations[1].Value != "7" {
+		t.Fatalf("got %s: %v", found.Patch, err)
+	}
+	entries, _ := operations[0].Value.([]any)
+	for i, want := range map[int]struct{ moved, extra bool }{0: {true, false}, 1: {false, true}, 2: {false, true}} {
+		text := fmt.Sprint(entries[i])
+		if strings.Contains(text, "9999") != want.moved || strings.Contains(text, "7000") != want.extra {
+			t.Errorf("the fields of manager %d are %s", i, text)
+		}
+	}
+	if tries > 3 {
+		t.Errorf("asked the API server %d times about two ports", tries)
+	}
+}
+
+func TestNothingGoes(t *testing.T) {
+	accept := func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) { return object, nil }
+	ports := field.NewPath("spec", "ports").Index(1).Child("name")
+	for why, test := range map[string]struct {
+		live, chart string
+		refusal     error
+		try         displace.Try
+	}{
+		"if it was not refused":                      {changed, chart, nil, accept},
+		"for another refusal":                        {changed, chart, apierrors.NewBadRequest("no"), accept},
+		"if the refusal is about something else":     {changed, chart, invalid(field.NewPath("spec", "type")), accept},
+		"if the refusal is about what the chart has": {changed, chart, invalid(field.NewPath("metadata", "labels")), accept},
+		"if that would not help": {changed, chart, invalid(ports), func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return nil, invalid(ports)
+		}},
+		"if Helm has not applied it":          {strings.Replace(changed, "manager: helm", "manager: other", 1), chart, invalid(ports), accept},
+		"of a kind whose lists are not known": {strings.Replace(changed, "apiVersion: v1\n", "apiVersion: example.com/v1\n", 1), strings.Replace(chart, "apiVersion: v1\n", "apiVersion: example.com/v1\n", 1), invalid(ports), accept},
+	} {
+		found, err := displace.Find(read(t, test.live), read(t, test.chart), test.refusal, test.try)
+		if found != nil || err != nil {
+			t.Errorf("%s: got %v, %v", why, found, err)
+		}
+	}
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed"))
+	if _, err := displace.Find(read(t, changed), read(t, chart), invalid(ports), func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, conflict }); !apierrors.IsConflict(err) {
+		t.Errorf("an object that has changed meanwhile is looked at again, not %v", err)
+	}
+	if found, err := displace.Find(nil, read(t, chart), invalid(ports), accept); found != nil || err != nil {
+		t.Errorf("without an object: %v, %v", found, err)
+	}
+}
