@@ -88,7 +88,7 @@ var _ = Describe("the deletion of a CR", func() {
 		first, second := deployedBy(ctx, s, hello, "first"), deployedBy(ctx, s, hello, "second")
 		Expect(k8s.Delete(ctx, definition)).To(Succeed())
 		Eventually(ctx, isGone(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: definition.ObjectMeta})).Should(site.BeGone())
-		Eventually(ctx, s.Condition(first, "Irreconcilable")).Should(HaveField("Message", ContainSubstring("Gadget")))
+		Eventually(ctx, s.Condition(first, "Compared")).Should(HaveField("Message", ContainSubstring("Gadget")))
 		Expect(k8s.Patch(ctx, first, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"a":"without"}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(first, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
 		remove(ctx, first)
