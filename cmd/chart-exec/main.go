@@ -99,6 +99,9 @@ func execute(o order.Order, logs io.Writer) int {
 		_ = record.Write(records)
 	})
 	last := order.Record{Nonce: o.Nonce, Done: true}
+	if refused, ok := errors.AsType[*action.RefusedError](err); ok {
+		last.Refused = refused.Of
+	}
 	if err != nil {
 		last.Error = err.Error()
 	}

@@ -112,24 +112,38 @@ var _ = Describe("a release", func() {
 		Expect(statuses(s, "resting")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 	})
 
-	It("refuses text of a CR that its chart would evaluate", func(ctx context.Context) {
-		const evil = `{{ print "EXE" "CUTED" }}`
-		templates := map[string]string{"a.yaml": configMap("a", "{}", "a: {{ tpl (.Values.trusted | default \"\") . | quote }}\n  b: {{ tpl (.Values.coded | default \"\" | b64dec) . | quote }}")}
+	It("refuses text of a CR that its chart would evaluate, and takes it where the chart would not", func(ctx context.Context) {
+		const evil, alert = `{{ print "EXE" "CUTED" }}`, `{{ $labels.instance }} is down`
+		templates := map[string]string{"a.yaml": configMap("a", "{}", "a: {{ tpl (.Values.trusted | default \"\") . | quote }}\n  b: {{ tpl (.Values.coded | default \"\" | b64dec) . | quote }}\n  given: {{ tpl (.Values.given | default \"\") . | quote }}\n  shown: {{ .Values.shown | toJson | quote }}")}
 		s := charted(ctx, templates, "  templatesInSpec: [spec.trusted]\n").Start(ctx, hello.Kind)
-		plain := harness.Custom(hello, s.Namespace, "plain", map[string]any{"text": evil})
+		plain := harness.Custom(hello, s.Namespace, "plain", map[string]any{"given": evil})
 		coded := harness.Custom(hello, s.Namespace, "coded", map[string]any{"coded": base64.StdEncoding.EncodeToString([]byte(evil))})
 		trusted := harness.Custom(hello, s.Namespace, "trusted", map[string]any{"trusted": evil})
-		s.Create(ctx, plain, coded, trusted)
-		Expect(s.Outcome(ctx, plain)).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", HavePrefix("spec.text: "))))
+		shown := harness.Custom(hello, s.Namespace, "shown", map[string]any{"shown": []any{alert, map[string]any{evil: evil}}})
+		s.Create(ctx, plain, coded, trusted, shown)
+		refused := And(HaveField("Reason", "InvalidSpec"), HaveField("Message", HavePrefix("spec.given: ")))
+		Expect(s.Outcome(ctx, plain)).To(refused)
 		Expect(s.Outcome(ctx, coded)).To(HaveField("Message", ContainSubstring("tpl: the template action")))
 		Expect(s.Condition(coded, "ReleaseFailed")(ctx)).To(HaveField("Reason", "InstallError"))
 		Expect(s.Outcome(ctx, trusted)).To(HaveField("Reason", "Successful"))
+		Expect(s.Outcome(ctx, shown)).To(HaveField("Reason", "Successful"))
 		object := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "trusted-a", object)(ctx)).To(Succeed())
 		Expect(object.Data).To(HaveKeyWithValue("a", "EXECUTED"))
+		Expect(objectNamed(s, "shown-a", object)(ctx)).To(Succeed())
+		Expect(object.Data["shown"]).To(MatchJSON(`["{{ $labels.instance }} is down", {"{{ print \"EXE\" \"CUTED\" }}": "{{ print \"EXE\" \"CUTED\" }}"}]`))
+		before := object.ResourceVersion
 		for _, of := range []string{"plain-a", "coded-a"} {
 			Expect(objectNamed(s, of, object)(ctx)).To(site.BeGone())
 		}
+		Expect(statuses(s, "plain")(ctx)).To(BeEmpty())
+		Expect(k8s.Patch(ctx, plain, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"given":"plain"}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(plain, "Successful")).Should(HaveField("Status", "True"))
+		Expect(k8s.Patch(ctx, shown, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"given":"{{ $labels.instance }}"}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(shown, "Failure")).Should(refused)
+		Expect(objectNamed(s, "shown-a", object)(ctx)).To(Succeed())
+		Expect(object.ResourceVersion).To(Equal(before))
+		Expect(statuses(s, "shown")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 		text, err := s.Log()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).To(ContainSubstring("WARNING: templatesInSpec has paths"))

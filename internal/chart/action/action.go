@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"text/template"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -45,7 +46,21 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	if err := r.prepareRecords(ctx, working); err != nil {
 		return err
 	}
-	switch o.Action {
+	return r.cause(r.carryOut(ctx, working))
+}
+
+// cause returns what a RefusedError has become in Helm's words.
+func (r *run) cause(err error) error {
+	for _, e := range r.evaluators {
+		if err != nil && e.refused != nil {
+			return e.refused
+		}
+	}
+	return err
+}
+
+func (r *run) carryOut(ctx context.Context, working func(string)) error {
+	switch r.Action {
 	case order.Uninstall:
 		working("uninstall")
 		return r.uninstall(true)
@@ -81,7 +96,7 @@ func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 	if r.chart, err = loader.Load(r.Chart); err != nil {
 		return fmt.Errorf("load the chart: %w", err)
 	}
-	r.config.CustomTemplateFuncs = templateFuncs(ctx, r.Order, r.chart)
+	r.config.CustomTemplateFuncs = r.evaluate(ctx, r.chart)
 	if r.IfChanged {
 		working("render")
 		if changed, err := r.changed(ctx); err != nil || !changed {
@@ -116,6 +131,15 @@ type run struct {
 	driver  *records.Driver
 	cluster *manifest.Cluster
 	chart   *chart.Chart
+	// evaluators are those of each rendering.
+	evaluators []*evaluator
+}
+
+// evaluate returns the functions with which the chart is rendered.
+func (r *run) evaluate(ctx context.Context, c *chart.Chart) template.FuncMap {
+	e := newEvaluator(ctx, r.Order, c)
+	r.evaluators = append(r.evaluators, e)
+	return e.templateFuncs()
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {

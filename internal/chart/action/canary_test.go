@@ -87,13 +87,96 @@ func canary(t *testing.T, dir string, spec map[string]any, all bool) (string, er
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := order.Order{Templates: order.Templates{All: all, Trusted: built.Trusted}}
+	o := order.Order{Templates: order.Templates{All: all, Trusted: built.Trusted, Untrusted: built.Untrusted}, Values: built.Values}
 	whole, err := util.ToRenderValues(c, built.Values, common.ReleaseOptions{Name: "r"}, common.DefaultCapabilities)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := engine.Engine{CustomTemplateFuncs: templateFuncs(t.Context(), o, c)}.RenderWithContext(t.Context(), c, whole)
+	rendered, err := engine.Engine{CustomTemplateFuncs: newEvaluator(t.Context(), o, c).templateFuncs()}.RenderWithContext(t.Context(), c, whole)
 	return strings.Join(slices.Collect(maps.Values(rendered)), "\n"), err
+}
+
+// TestAnActionOfTheChartsIsNotEvaluatedForACR: a CR repeats what the chart evaluates itself. The control
+// shows that it would have seen what the action gives.
+func TestAnActionOfTheChartsIsNotEvaluatedForACR(t *testing.T) {
+	repeats := []string{
+		`{{ .Values.secret }}`, `{{- .Values.secret -}}`, "{{\n.Values.secret\n}}", `{{/* { */}}{{.Values.secret}}`, `a {{ .Values.secret }} b`,
+		"{{ printf \"%s\" .Values.secret }}", "{{ printf `%s` .Values.secret }}", `{{ printf "\x25s" .Values.secret | print }}{{ .Values.secret }}`,
+		`{{ if .Values.secret }}{{ .Values.secret }}{{ end }}`, `{{ include "c.secret" . }}`, `{{ template "c.secret" . }}{{ .Values.secret }}`,
+		strings.Repeat("word ", 14) + `{{ printf "%s" .Values.secret }} it's "long": enough to be folded, and quoted ` + strings.Repeat("word ", 14),
+	}
+	places := map[string]place{
+		"a value":                {`{{ tpl .Values.x . }}`, inX},
+		"text that is indented":  {`{{ tpl (.Values.x | nindent 4 | trim) . }}`, inX},
+		"the middle of text":     {`{{ tpl (print "a " .Values.x " {{ .Values.secret }}") . }}`, inX},
+		"all values as YAML":     {`{{ tpl (toYaml .Values) . }}`, inX},
+		"all values as JSON":     {`{{ tpl (toJson .Values | replace "\\\"" "\"" | replace "\\n" " ") . }}`, inX},
+		"an element of a list":   {`{{ range .Values.x }}{{ tpl . $ }}{{ end }}`, func(p string) map[string]any { return map[string]any{"x": []any{"a", p}} }},
+		"a list as YAML":         {`{{ tpl (toYaml .Values.x) . }}`, func(p string) map[string]any { return map[string]any{"x": []any{p, p}} }},
+		"a key":                  {`{{ range $k, $v := .Values.x }}{{ tpl $k $ }}{{ end }}`, func(p string) map[string]any { return map[string]any{"x": map[string]any{p: "a"}} }},
+		"a part of a text":       {`{{ range splitList ";" .Values.x }}{{ tpl . $ }}{{ end }}`, func(p string) map[string]any { return map[string]any{"x": "a;" + p} }},
+		"the place of a default": {`{{ tpl .Values.other . }}`, func(p string) map[string]any { return map[string]any{"other": p} }},
+		"global values":          {`{{ tpl .Values.global.x . }}`, func(p string) map[string]any { return map[string]any{"global": map[string]any{"x": p}} }},
+	}
+	files := map[string]string{
+		"values.yaml":            `{secret: EXECUTED, own: '{{ .Values.secret }}', other: 'a', printed: '{{ printf "%s" .Values.secret }}{{ if .Values.secret }}{{ end }}{{ include "c.secret" . }}{{ template "c.secret" . }}{{ print }}'}`,
+		"templates/_helpers.tpl": `{{ define "c.secret" }}{{ .Values.secret }}{{ end }}`,
+	}
+	for name, place := range places {
+		controls := 0
+		files["templates/a.txt"] = place.template
+		for _, payload := range repeats {
+			spec := place.spec(payload)
+			out, err := canary(t, written(t, files), spec, false)
+			if err == nil || !strings.Contains(err.Error(), "templatesInSpec") {
+				t.Errorf("%s: %q was not refused: %q, %v", name, payload, out, err)
+			}
+			if out, err := canary(t, written(t, files), spec, true); err == nil && strings.Contains(out, executed) {
+				controls++
+			}
+		}
+		if controls < 4 {
+			t.Errorf("%s: the control executes only %d", name, controls)
+		}
+	}
+}
+
+// TestTextThatDoesNotReachTplIsAsWritten: also beside text of the chart's own that does.
+func TestTextThatDoesNotReachTplIsAsWritten(t *testing.T) {
+	const alert = `{{ $labels.instance }} is {{ if . }}down{{ end }} {{#x}} {{`
+	for why, test := range map[string]struct {
+		spec map[string]any
+		want string
+	}{
+		"a value":               {map[string]any{"x": alert}, alert + "||EXECUTED."},
+		"a key":                 {map[string]any{"y": map[string]any{alert: "a"}}, "|map[" + alert + ":a]|EXECUTED."},
+		"the chart's own place": {map[string]any{"own": "{{ .Values.secret }}."}, "||EXECUTED."},
+	} {
+		got, err := canary(t, written(t, map[string]string{
+			"values.yaml": "{x: '', y: {}, secret: EXECUTED, own: '{{ .Values.secret }}.'}", "templates/a.txt": "{{ .Values.x }}|{{ .Values.y }}|{{ tpl .Values.own . }}",
+		}), test.spec, false)
+		if err != nil || got != test.want {
+			t.Errorf("%s: got %q, %v", why, got, err)
+		}
+	}
+}
+
+// written returns the directory of a chart with the files.
+func written(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
+	maps.Copy(all, files)
+	for file, text := range all {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // No text of a CR is evaluated, wherever a chart calls tpl. The control shows that Helm's own
@@ -101,9 +184,7 @@ func canary(t *testing.T, dir string, spec map[string]any, all bool) (string, er
 func TestNoCanaryIsExecuted(t *testing.T) {
 	controls := 0
 	for name, place := range places {
-		dir := t.TempDir()
-		for file, text := range map[string]string{
-			"Chart.yaml":               "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+		dir := written(t, map[string]string{
 			"templates/_helpers.tpl":   `{{ define "c.name" }}name-{{ .Release.Name }}{{ end }}{{ define "c.evaluate" }}{{ tpl .text .root }}{{ end }}`,
 			"templates/a.txt":          place.template,
 			"charts/sub/Chart.yaml":    "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
@@ -111,15 +192,7 @@ func TestNoCanaryIsExecuted(t *testing.T) {
 			"charts/sub/values.yaml":   "x: ''\n",
 			"values.yaml":              "y: ''\n",
 			"templates/unrelated.yaml": "a: b\n",
-		} {
-			path := filepath.Join(dir, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		})
 		before := controls
 		for _, payload := range payloads {
 			spec := place.spec(payload)

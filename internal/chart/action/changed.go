@@ -76,7 +76,7 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 		return nil, err
 	}
 	e := engine.New(config)
-	e.CustomTemplateFuncs = templateFuncs(ctx, r.Order, c)
+	e.CustomTemplateFuncs = r.evaluate(ctx, c)
 	files, err := e.RenderWithContext(ctx, c, values)
 	if err != nil {
 		return nil, err

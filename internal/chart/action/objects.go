@@ -107,6 +107,9 @@ func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the chart: %w", err)
 	}
+	before := r.config.CustomTemplateFuncs
+	defer func() { r.config.CustomTemplateFuncs = before }()
+	r.config.CustomTemplateFuncs = r.evaluate(ctx, chart)
 	a := action.NewInstall(r.config)
 	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
 	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.IsUpgrade = true, true, true, r.Action == order.Upgrade

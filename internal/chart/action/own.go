@@ -53,13 +53,21 @@ func learn(own *syntax.Own, text string) {
 	if !strings.Contains(text, syntax.Opening) {
 		return
 	}
-	own.Learn(text)
+	for _, form := range forms(text) {
+		own.Learn(form)
+	}
+}
+
+// forms returns a text as it is, and as it is after toYaml and toJson.
+func forms(text string) []string {
+	all := []string{text}
 	if written, err := yaml.Marshal(text); err == nil {
-		own.Learn(string(written))
+		all = append(all, string(written))
 	}
 	if written, err := json.Marshal(text); err == nil {
-		own.Learn(string(written))
+		all = append(all, string(written))
 	}
+	return all
 }
 
 func asMap(value any) (fields map[string]any) {
@@ -108,12 +116,11 @@ func (e *evaluator) refusal(text string, foreign *syntax.Action) error {
 			paths = append(paths, path)
 		}
 	})
-	from := ""
-	const most = 3
-	if len(paths) > 0 {
-		from = strings.Join(paths[:min(len(paths), most)], ", ") + ": "
+	what := fmt.Sprintf("the template action %.64q", foreign.Text)
+	if e.order.Templates.Secret {
+		what = "a template action"
 	}
-	return fmt.Errorf("tpl: %sthe template action %.64q is not the chart's own, and text of a custom resource is not evaluated; templatesInSpec of the watch may allow it", from, foreign.Text)
+	return fmt.Errorf("tpl: %s%s is not the chart's own, and text of a custom resource is not evaluated; templatesInSpec of the watch may allow it", shown(paths), what)
 }
 
 // touches reports whether a part of a text overlaps an action in it.

@@ -36,7 +36,7 @@ func Render(ctx context.Context, o order.Order, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := engine.Engine{CustomTemplateFuncs: templateFuncs(ctx, o, c)}.RenderWithContext(ctx, c, values)
+	files, err := engine.Engine{CustomTemplateFuncs: newEvaluator(ctx, o, c).templateFuncs()}.RenderWithContext(ctx, c, values)
 	if err != nil {
 		return err
 	}

@@ -18,15 +18,19 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
+func newEvaluator(ctx context.Context, o order.Order, c *chart.Chart) *evaluator {
+	return &evaluator{ctx: ctx, chart: c, order: o, functions: template.FuncMap{}, included: map[string]int{}}
+}
+
 // templateFuncs returns what replaces Helm's tpl. A template can look up every Secret that
 // the operator may read, so text of a CR must never be evaluated as one. The replacement
 // evaluates a text only if each of its actions is the chart's own or that of another trusted text,
-// and looks nothing up in it. Text without an action is returned as it is.
-func templateFuncs(ctx context.Context, o order.Order, c *chart.Chart) template.FuncMap {
-	if o.Templates.All {
+// and none that of an untrusted one, and looks nothing up in it. Text without an action is returned
+// as it is.
+func (e *evaluator) templateFuncs() template.FuncMap {
+	if e.order.Templates.All {
 		return nil
 	}
-	e := &evaluator{ctx: ctx, chart: c, order: o, functions: template.FuncMap{}, included: map[string]int{}}
 	return template.FuncMap{"tpl": func(text string, values any) (string, error) { return e.tpl(nil, text, values) }}
 }
 
@@ -40,6 +44,9 @@ type evaluator struct {
 	// holds the templates of the chart and its subcharts under Helm's names.
 	own       *syntax.Own
 	templates *template.Template
+	// untrusted are the texts that must not be evaluated, and refused is why one was not.
+	untrusted []untrusted
+	refused   *RefusedError
 	// trying is true while the chart is rendered with its own values alone, to learn from it, and tried
 	// afterwards.
 	trying, tried bool
@@ -91,16 +98,24 @@ func withoutNothing(text string) string { return strings.ReplaceAll(text, "<no v
 
 // check parses a text, and returns an error for its first action that is not trusted.
 func (e *evaluator) check(text string) (*syntax.Text, error) {
-	parsed, err := syntax.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("tpl: %w", err)
-	}
 	if e.own == nil {
 		e.own = ownActions(e.chart, e.order.Templates.Trusted)
+		e.untrusted = learnUntrusted(e.order.Templates.Untrusted)
 	}
+	parsed, err := syntax.Parse(text)
 	if e.trying {
 		e.own.Learn(text)
-		return parsed, nil
+		return parsed, err
+	}
+	if refused := e.refuse(text, parsed); refused != nil {
+		e.refused = refused
+		return nil, refused
+	}
+	if err != nil && e.order.Templates.Secret {
+		err = errors.New("the text is no template")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tpl: %w", err)
 	}
 	foreign := e.own.Foreign(parsed)
 	if foreign != nil && !e.tried {

@@ -53,7 +53,7 @@ func render(t *testing.T, c *chart.Chart, o order.Order) (map[string]string, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.Engine{CustomTemplateFuncs: templateFuncs(t.Context(), o, c)}.RenderWithContext(t.Context(), c, values)
+	return engine.Engine{CustomTemplateFuncs: newEvaluator(t.Context(), o, c).templateFuncs()}.RenderWithContext(t.Context(), c, values)
 }
 
 // TestWhatIsTheChartsOwnIsAsHelmHasIt: each case is rendered with Helm's tpl too.
@@ -163,5 +163,27 @@ func TestTextOfACRThatIsAllowedIsEvaluated(t *testing.T) {
 	}
 	if _, err := render(t, chartOf(t, files), order.Order{Values: map[string]any{"x": "{{ tpl .Values.x . }}"}, Templates: order.Templates{Trusted: []string{"{{ tpl .Values.x . }}"}}}); err == nil || !strings.Contains(err.Error(), "too deep") {
 		t.Errorf("a text that evaluates itself: got %v", err)
+	}
+}
+
+// TestTextOfASecretIsNotQuoted: nor is a part of it, which a mask would not know.
+func TestTextOfASecretIsNotQuoted(t *testing.T) {
+	const secret = "quite-secret"
+	for why, text := range map[string]string{
+		"an action":      `a {{ print "` + secret + `" }} b`,
+		"no template":    `a {{ "` + secret + ` b`,
+		"a joined one":   `{ print "` + secret + `" }} b`,
+		"half a quote":   `{{ ` + secret + `-secret ( }}`,
+		"no function":    `{{ quite_secret }} b`,
+		"a joined quote": `{ "` + secret + ` b`,
+	} {
+		o := order.Order{Values: map[string]any{"x": text}, Templates: order.Templates{Secret: true}}
+		if strings.Contains(text, "{{") {
+			o.Templates.Untrusted = []order.Text{{Path: "spec.x", Text: text, OfObject: true}}
+		}
+		_, err := render(t, chartOf(t, map[string]string{"templates/a": `{{ tpl (print "{" .Values.x) . }}{{ tpl .Values.x . }}`}), o)
+		if err == nil || strings.Contains(err.Error(), "quite") {
+			t.Errorf("%s: got %v", why, err)
+		}
 	}
 }

@@ -170,7 +170,7 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 	}
 	if action != order.Uninstall {
 		o.Values, o.Digest = w.values.Values, w.values.Digest
-		o.Templates = order.Templates{All: chart.AllTemplates, Trusted: w.values.Trusted}
+		o.Templates = order.Templates{All: chart.AllTemplates, Trusted: w.values.Trusted, Untrusted: w.values.Untrusted, Secret: w.secret()}
 	}
 	return o
 }

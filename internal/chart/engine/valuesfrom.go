@@ -14,14 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
-
-// reasonInvalidValues: an object of valuesFrom is missing, or the chart cannot take what it has. A
-// change of the object mends it.
-const reasonInvalidValues content.Reason = "InvalidValues"
 
 // withheld stands in a status for what the values of Secrets may be in.
 const withheld = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
@@ -169,7 +166,7 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	result := irreconcilable(ctx, err)
 	if result.Outcome.Verdict == content.Failed {
 		w.log(ctx).Info("Waiting for values", "message", w.mask.Text(result.Outcome.Message))
-		result.Outcome.Reason, result.Waits = reasonInvalidValues, true
+		result.Outcome.Reason, result.Waits = runner.ReasonInvalidValues, true
 	}
 	return result
 }

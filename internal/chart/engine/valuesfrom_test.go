@@ -63,12 +63,11 @@ func TestValuesComeFromObjects(t *testing.T) {
 			},
 			want: map[string]any{"login": "login", "size": int64(2), "auth": map[string]any{"password": secret}},
 		},
-		"an object that is not there":         {spec: login, says: `there is no Secret "login" in the namespace ns`},
-		"a key that is not there":             {spec: login, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"other": secret})}, says: `the Secret "login" has no key "password"`},
-		"one of the CR's that is not there":   {spec: listed, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": secret})}, says: `there is no ConfigMap "mine"`},
-		"an object that makes no values":      {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("- a"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "ConfigMap sizes, key values.yaml: it is no YAML mapping"},
-		"what the chart's schema refuses":     {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("size: none"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "at '/size': got string, want integer"},
-		"an object that may hold no template": {spec: login, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": "{{ " + secret + " }}"})}, says: "what valuesFrom gives for spec.auth.password: the chart evaluates templates"},
+		"an object that is not there":       {spec: login, says: `there is no Secret "login" in the namespace ns`},
+		"a key that is not there":           {spec: login, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"other": secret})}, says: `the Secret "login" has no key "password"`},
+		"one of the CR's that is not there": {spec: listed, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": secret})}, says: `there is no ConfigMap "mine"`},
+		"an object that makes no values":    {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("- a"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "ConfigMap sizes, key values.yaml: it is no YAML mapping"},
+		"what the chart's schema refuses":   {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("size: none"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "at '/size': got string, want integer"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := newWorld(t, fromObjects)
@@ -86,6 +85,18 @@ func TestValuesComeFromObjects(t *testing.T) {
 				t.Errorf("the result shows the Secret: %+v", result)
 			}
 		})
+	}
+}
+
+// chart-exec decides what of it the chart may have.
+func TestTextOfObjectsIsHandedOverAsUntrusted(t *testing.T) {
+	w := newWorld(t, fromObjects)
+	w.addTemplate(`{{ tpl "a" . }}`)
+	w.sources = map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": "{{ " + secret + " }}"})}
+	w.run(t.Context(), resource(map[string]any{"login": "login", "own": "{{ 1 }}"}, nil), false)
+	want := order.Templates{Secret: true, Untrusted: []order.Text{{Path: "spec.auth.password", Text: "{{ " + secret + " }}", OfObject: true}, {Path: "spec.own", Text: "{{ 1 }}"}}}
+	if diff := cmp.Diff(want, w.orders[0].Templates); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -122,7 +122,28 @@ type Templates struct {
 	All bool `json:"all"`
 	// Trusted are texts beside the chart's own files whose templates may be evaluated.
 	Trusted []string `json:"trusted"`
+	// Untrusted are the texts and keys with templates that must not be evaluated.
+	Untrusted []Text `json:"untrusted,omitempty"`
+	// Secret is true if values come from Secrets: no message quotes text that reaches tpl.
+	Secret bool `json:"secret,omitempty"`
 }
+
+// Text is a text or key of the values, and where it stands in them.
+type Text struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+	// OfObject is true if it comes from an object of valuesFrom, not from the CR's spec.
+	OfObject bool `json:"ofObject,omitempty"`
+}
+
+// Refused says whose text the chart gave to tpl, which did not evaluate it.
+type Refused string
+
+// The values of Refused.
+const (
+	RefusedOfSpec   Refused = "spec"
+	RefusedOfObject Refused = "object"
+)
 
 // Settings are settings of Helm's actions.
 type Settings struct {
@@ -211,6 +232,9 @@ type Record struct {
 	// Done is true in the last record. Error is "" after a success.
 	Done  bool   `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Refused is set in the last record if text of others was the cause of the error: only who
+	// wrote it, or the author of the watch, can mend that.
+	Refused Refused `json:"refused,omitempty"`
 }
 
 // maxLine bounds a record's line, and maxError the error in it, in bytes.

@@ -186,10 +186,25 @@ func judge(e ending) content.Outcome {
 	case e.cause != nil:
 		return canceled()
 	case e.last != nil && e.last.Error != "":
-		return failed(content.ReasonFailed, e.last.Error)
+		return failed(reasonOf(e.last), e.last.Error)
 	default:
 		return failed(content.ReasonRunnerCrashed, strings.TrimSpace(fmt.Sprintf("chart-exec ended with %d before the run was through\n%s", e.code, e.text)))
 	}
+}
+
+// ReasonInvalidValues: an object of valuesFrom is missing, or the chart cannot take what it has. A
+// change of the object mends it.
+const ReasonInvalidValues content.Reason = "InvalidValues"
+
+// reasonOf returns the reason of a failure.
+func reasonOf(last *order.Record) content.Reason {
+	switch last.Refused {
+	case order.RefusedOfSpec:
+		return content.ReasonInvalidSpec
+	case order.RefusedOfObject:
+		return ReasonInvalidValues
+	}
+	return content.ReasonFailed
 }
 
 func crashed(err error) content.Outcome {

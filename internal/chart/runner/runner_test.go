@@ -56,6 +56,9 @@ func fake(name string) int {
 	case "failure":
 		write(order.Record{Done: true, Error: "no\x1b[31m"})
 		return 1
+	case "refused spec", "refused object":
+		write(order.Record{Done: true, Error: "no", Refused: order.Refused(strings.TrimPrefix(name, "refused "))})
+		return 1
 	case "success with another code":
 		write(order.Record{Done: true})
 		return 3
@@ -101,6 +104,8 @@ func TestTheVerdictComesFromTheLastRecordAndTheExit(t *testing.T) {
 	for name, want := range map[string]content.Outcome{
 		"success":                   {Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		"failure":                   {Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"},
+		"refused spec":              {Verdict: content.Failed, Reason: content.ReasonInvalidSpec, Message: "no"},
+		"refused object":            {Verdict: content.Failed, Reason: ReasonInvalidValues, Message: "no"},
 		"success with another code": {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 3 before the run was through"},
 		"silence":                   {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 0 before the run was through"},
 	} {

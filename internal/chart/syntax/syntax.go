@@ -244,10 +244,13 @@ func (o *Own) add(t *Text) {
 	}
 }
 
+// Has reports whether an action is among the own ones.
+func (o *Own) Has(action Action) bool { return o.meanings[action.Meaning] }
+
 // Foreign returns the first action of a text that is not among the own ones; nil if there is none.
 func (o *Own) Foreign(t *Text) *Action {
 	for _, action := range t.Actions() {
-		if !o.meanings[action.Meaning] {
+		if !o.Has(action) {
 			return &action
 		}
 	}

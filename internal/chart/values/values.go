@@ -1,25 +1,22 @@
 // Package values makes the values of a chart from a CR's spec, and refuses what the chart
 // cannot take.
 //
-// The spec is data: where a chart evaluates text of its values as templates (by tpl), text
-// that looks like one is refused. What a chart does with text beyond that is its own.
+// The spec is data: the values say which of their texts look like templates and are not to be
+// evaluated. chart-exec refuses those that the chart gives to tpl. What a chart does with text
+// beyond that is its own.
 package values
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
-	"github.com/ensign-operator/ensign/internal/chart/syntax"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -113,8 +110,10 @@ type Values struct {
 	Values map[string]any
 	// Digest is that of the chart and the values, ChartDigest that of the chart alone.
 	Digest, ChartDigest string
-	// Trusted are texts whose templates the chart may evaluate.
-	Trusted []string
+	// Trusted are texts beside the chart's own whose templates it may evaluate, and Untrusted those
+	// that it may not.
+	Trusted   []string
+	Untrusted []order.Text
 }
 
 // ChartVersion returns the version of the content that a run with these values has.
@@ -135,27 +134,21 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 	if err != nil {
 		return nil, err
 	}
-	if s.restrictsTemplates(loaded) {
-		trusted, err := checkTemplates(from, s.watch.TemplatesInSpec)
-		if err != nil {
-			return nil, fmt.Errorf("what valuesFrom gives for %w", err)
-		}
-		v.Trusted = append(v.Trusted, trusted...)
-	}
 	v.Values = loader.MergeMaps(from, v.Values)
 	author := map[string]any{}
 	for _, o := range s.overrides {
 		if err := errors.Join(set(v.Values, o.Key, o.Value), set(author, o.Key, o.Value)); err != nil {
 			return nil, fmt.Errorf("override %s: %w", o.Key, err)
 		}
-		v.Trusted = append(v.Trusted, texts(o.Value)...)
 	}
-	v.Values = loader.MergeMaps(v.Values, strongest)
-	v.Trusted = append(v.Trusted, texts(strongest)...)
+	v.Values, author = loader.MergeMaps(v.Values, strongest), loader.MergeMaps(author, strongest)
 	if v.Digest, err = releaseDigest(loaded.digest, v.Values); err != nil {
 		return nil, fmt.Errorf("digest the values: %w", err)
 	}
-	return v, s.check(loaded.chart, v.Values, loader.MergeMaps(author, strongest))
+	if !s.watch.AllTemplates && loaded.callsTpl {
+		v.sortTemplates(trees{values: v.Values, spec: spec, author: author, defaults: defaults(loaded.chart, v.Values)}, s.watch.TemplatesInSpec)
+	}
+	return v, s.check(loaded.chart, v.Values, author)
 }
 
 // Begin returns what is known of the values of a CR by its spec alone, without a digest. An error
@@ -173,70 +166,5 @@ func (s *Source) begin(spec map[string]any) (v *Values, loaded *loaded, err erro
 	if v.Values == nil {
 		v.Values = map[string]any{}
 	}
-	if s.restrictsTemplates(loaded) {
-		v.Trusted, err = checkTemplates(spec, s.watch.TemplatesInSpec)
-	}
-	return v, loaded, err
-}
-
-// restrictsTemplates reports whether text of others may not hold templates.
-func (s *Source) restrictsTemplates(loaded *loaded) bool {
-	return !s.watch.AllTemplates && loaded.callsTpl
-}
-
-// callsTpl reports whether a template of the chart or of a subchart may evaluate text. Who cannot
-// read a template takes it for one that does.
-func callsTpl(c *chart.Chart) bool {
-	return slices.ContainsFunc(c.Templates, func(f *common.File) bool {
-		parsed, err := syntax.Parse(string(f.Data))
-		return err != nil || slices.Contains(parsed.Functions(), "tpl")
-	}) || slices.ContainsFunc(c.Dependencies(), callsTpl)
-}
-
-// checkTemplates returns an error for the first text or key of the spec that looks like a
-// template, and else the texts that look like one where they are allowed.
-func checkTemplates(spec map[string]any, allowed []string) (found []string, err error) {
-	var walk func(path string, value any) error
-	walk = func(path string, value any) error {
-		switch v := value.(type) {
-		case string:
-			switch {
-			case !strings.Contains(v, syntax.Opening):
-			case !covered(path, allowed):
-				return fmt.Errorf("%s: the chart evaluates templates in its values, so that a text may not hold {{; templatesInSpec of the watch may allow it", path)
-			default:
-				found = append(found, v)
-			}
-		case []any:
-			for i := range v {
-				if err := walk(fmt.Sprintf("%s[%d]", path, i), v[i]); err != nil {
-					return err
-				}
-			}
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				if err := walk(path, key); err != nil {
-					return err
-				}
-				if err := walk(path+"."+key, v[key]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	return found, walk("spec", spec)
-}
-
-// covered reports whether the path is one of those, or below one.
-func covered(path string, paths []string) bool {
-	return slices.ContainsFunc(paths, func(one string) bool {
-		return path == one || strings.HasPrefix(path, one+".") || strings.HasPrefix(path, one+"[")
-	})
-}
-
-// texts returns all strings of a JSON value.
-func texts(value any) []string {
-	found, _ := checkTemplates(map[string]any{"value": value}, []string{"spec"})
-	return found
+	return v, loaded, nil
 }

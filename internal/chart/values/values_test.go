@@ -141,18 +141,25 @@ func TestTheSchemaIsRespected(t *testing.T) {
 	}
 }
 
-func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
+func TestTextThatLooksLikeATemplateIsTrustedWhereItIsAllowed(t *testing.T) {
 	const evil = `x{{ lookup "v1" "Secret" "" "" }}`
 	calls := map[string]string{"templates/a.yaml": "a: {{ tpl .Values.text . }}\n"}
 	below := map[string]string{
 		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/_x.tpl": `{{ define "x" }}{{ .Values.a | tpl }}{{ end }}`,
 	}
+	own := maps.Clone(calls)
+	maps.Copy(own, map[string]string{
+		"values.yaml":           "a: ['" + evil + "']\nm: {'" + evil + "': b}\n",
+		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.yaml": "c: '" + evil + "'\n",
+	})
 	for why, test := range map[string]struct {
 		files map[string]string
 		spec  map[string]any
 		allow []string
 		all   bool
-		path  string // of the refusal; "" if it is none
+		// overrides are those of the watch.
+		overrides []watches.Override
+		path      string // of what is not trusted; "" if there is none
 	}{
 		"a text":                          {files: calls, spec: map[string]any{"text": evil}, path: "spec.text"},
 		"one deep in lists":               {files: calls, spec: map[string]any{"a": []any{"b", map[string]any{"c": evil}}}, path: "spec.a[1].c"},
@@ -163,25 +170,39 @@ func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
 		"nor where it is allowed":         {files: calls, spec: map[string]any{"text": evil}, allow: []string{"spec.text"}},
 		"nor below where it is allowed":   {files: calls, spec: map[string]any{"text": []any{evil}}, allow: []string{"spec.text"}},
 		"a path is no prefix of a name":   {files: calls, spec: map[string]any{"textile": evil}, allow: []string{"spec.text"}, path: "spec.textile"},
+		"each of several":                 {files: calls, spec: map[string]any{"a": evil, "b": map[string]any{evil: evil}}, path: "spec.a spec.b spec.b." + evil},
+		"nor what the chart has there":    {files: own, spec: map[string]any{"a": []any{evil}, "m": map[string]any{evil: "b"}, "sub": map[string]any{"c": evil}}},
+		"but at another place":            {files: own, spec: map[string]any{"a": []any{"b", evil}, "c": evil}, path: "spec.a[1] spec.c"},
+		"nor what the author has there":   {files: calls, spec: map[string]any{"text": evil}, overrides: []watches.Override{{Key: "text", Value: evil}}},
 		"nor where all of it is allowed":  {files: calls, spec: map[string]any{"text": evil}, all: true},
 	} {
 		t.Run(why, func(t *testing.T) {
 			c := chart(t, test.files)
 			c.TemplatesInSpec, c.AllTemplates = test.allow, test.all
-			got, err := build(c, nil, test.spec)
-			if test.path == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if allowed := len(test.allow) > 0; slices.Contains(got.Trusted, evil) != allowed {
-					t.Errorf("trusted is %q", got.Trusted)
-				}
-				return
+			got := mustBuild(t, c, test.overrides, test.spec)
+			var paths []string
+			for _, text := range got.Untrusted {
+				paths = append(paths, text.Path)
 			}
-			if err == nil || !strings.HasPrefix(err.Error(), test.path+": ") {
-				t.Errorf("got %v, want a refusal of %s", err, test.path)
+			if strings.Join(paths, " ") != test.path {
+				t.Errorf("not trusted is %q, want %q", paths, test.path)
+			}
+			if allowed := len(test.allow) > 0 && test.path == "" || test.overrides != nil; slices.Contains(got.Trusted, evil) != allowed {
+				t.Errorf("trusted is %q", got.Trusted)
 			}
 		})
+	}
+}
+
+func TestTextOfObjectsIsNotTrusted(t *testing.T) {
+	source, err := values.NewSource(chart(t, map[string]string{"templates/a.yaml": "a: {{ tpl .Values.a . }}\n"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := source.BuildOver(map[string]any{"a": "{{ 1 }}", "b": "{{ 2 }}"}, map[string]any{"b": "{{ 3 }}"}, map[string]any{"c": "{{ 4 }}"})
+	want := []order.Text{{Path: "spec.a", Text: "{{ 1 }}", OfObject: true}, {Path: "spec.b", Text: "{{ 3 }}"}}
+	if err != nil || !slices.Equal(got.Untrusted, want) || !slices.Equal(got.Trusted, []string{"{{ 4 }}"}) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
