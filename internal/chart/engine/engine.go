@@ -242,7 +242,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 	if after.last().Version != before.last().Version {
 		w.log(ctx).Info(done(after.last()), "revision", after.last().Version)
 	}
-	result := w.hide(deployed(after.last()))
+	result := w.hide(w.deployed(after))
 	w.remember(after, result)
 	return result
 }
