@@ -92,11 +92,11 @@ const (
 
 // DriftIgnore names fields of a kind of objects.
 type DriftIgnore struct {
-	Kind string
+	Kind string `json:"kind"`
 	// Group is that of the kind; "": of any group.
-	Group string `json:",omitempty"`
+	Group string `json:"group,omitempty"`
 	// Name is that of the one object that is meant; "": all of the kind.
-	Name string `json:",omitempty"`
+	Name string `json:"name,omitempty"`
 	// Pointers are JSON pointers (RFC 6901) such as /spec/replicas.
-	Pointers []string
+	Pointers []string `json:"pointers"`
 }

@@ -273,23 +273,23 @@ type filling struct {
 
 func fillings(s *site.Site) []filling {
 	GinkgoHelper()
-	object := func(group, version, kind, name string) *unstructured.Unstructured {
+	object := func(group, kind, name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 		u.SetName(name)
 		return u
 	}
 	in := func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetNamespace(s.Namespace); return u }
 	const admission = "admissionregistration.k8s.io"
-	mutating, ca := object(admission, "v1", "MutatingWebhookConfiguration", s.Namespace+"-a"), bundle()
+	mutating, ca := object(admission, "MutatingWebhookConfiguration", s.Namespace+"-a"), bundle()
 	return []filling{
-		{object(admission, "v1", "ValidatingWebhookConfiguration", s.Namespace+"-a"), "/webhooks/0/clientConfig/caBundle", ca},
+		{object(admission, "ValidatingWebhookConfiguration", s.Namespace+"-a"), "/webhooks/0/clientConfig/caBundle", ca},
 		{mutating, "/webhooks/0/clientConfig/caBundle", ca},
 		{mutating, "/webhooks/1/clientConfig/caBundle", ca},
-		{object("rbac.authorization.k8s.io", "v1", "ClusterRole", s.Namespace+"-a"), "/rules", []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"}}}},
-		{object("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things."+s.Namespace+".example.com"), "/spec/conversion/webhook/clientConfig/caBundle", ca},
-		{object("apiregistration.k8s.io", "v1", "APIService", "v1.api."+s.Namespace+".example.com"), "/spec/caBundle", ca},
-		{in(object("apps", "v1", "Deployment", "same-scaled")), "/spec/replicas", int64(3)},
+		{object("rbac.authorization.k8s.io", "ClusterRole", s.Namespace+"-a"), "/rules", []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"}}}},
+		{object("apiextensions.k8s.io", "CustomResourceDefinition", "things."+s.Namespace+".example.com"), "/spec/conversion/webhook/clientConfig/caBundle", ca},
+		{object("apiregistration.k8s.io", "APIService", "v1.api."+s.Namespace+".example.com"), "/spec/caBundle", ca},
+		{in(object("apps", "Deployment", "same-scaled")), "/spec/replicas", int64(3)},
 	}
 }
 

@@ -1,5 +1,7 @@
 package rendering
 
+import "maps"
+
 // sub returns the files of a subchart with a ConfigMap, and those given, by their paths in it.
 func sub(name string, files map[string]string) map[string]string {
 	all := map[string]string{
@@ -16,9 +18,7 @@ func sub(name string, files map[string]string) map[string]string {
 func join(all ...map[string]string) map[string]string {
 	joined := map[string]string{}
 	for _, files := range all {
-		for path, text := range files {
-			joined[path] = text
-		}
+		maps.Copy(joined, files)
 	}
 	return joined
 }

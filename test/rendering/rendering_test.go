@@ -114,7 +114,7 @@ func write(t *testing.T, file string, value any) {
 // run returns what a program prints, which make test builds.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "bin", program), args...) //nolint:gosec // The programs of the project.
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "bin", program), args...)
 	var warnings strings.Builder
 	home := t.TempDir()
 	cmd.Env, cmd.Stderr = []string{"HOME=" + home, "TMPDIR=" + home}, &warnings

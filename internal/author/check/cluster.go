@@ -116,6 +116,15 @@ func (p *Project) statusServed(u *Unit, list *metav1.APIResourceList, name, vers
 	}
 }
 
+// mayEither reports whether the account has the right of a need, or the one that does instead.
+func mayEither(ctx context.Context, k kubernetes.Interface, need rights.Need, namespace string) (bool, error) {
+	may, err := mayI(ctx, k, need.Right, namespace)
+	if err == nil && !may && need.Or != (rights.Right{}) {
+		return mayI(ctx, k, need.Or, namespace)
+	}
+	return may, err
+}
+
 // mayDo adds the rights that the project needs and the account does not have.
 func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) error {
 	namespaces := c.Namespaces
@@ -138,10 +147,7 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 		for _, namespace := range namespaces {
 			key := place{need.Right, namespace}
 			if _, known := allowed[key]; !known {
-				may, err := mayI(ctx, k, need.Right, namespace)
-				if err == nil && !may && need.Or != (rights.Right{}) {
-					may, err = mayI(ctx, k, need.Or, namespace)
-				}
+				may, err := mayEither(ctx, k, need, namespace)
 				if err != nil {
 					return err
 				}

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,7 +31,7 @@ func differences(desired, live, applied *unstructured.Unstructured) []string {
 	found := map[string]bool{}
 	order := map[string][][2]int{}
 	for path := range all.All() {
-		if path[0].FieldName != nil && *path[0].FieldName == "status" {
+		if isStatus(path) {
 			continue
 		}
 		was, is := find(live.Object, path), find(applied.Object, path)
@@ -57,6 +56,10 @@ func differences(desired, live, applied *unstructured.Unstructured) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+func isStatus(path fieldpath.Path) bool {
+	return path[0].FieldName != nil && *path[0].FieldName == "status"
+}
+
 // inOrder reports whether entries that have the places in two lists are in the same order.
 func inOrder(places [][2]int) bool {
 	slices.SortFunc(places, func(a, b [2]int) int { return a[0] - b[0] })
@@ -70,7 +73,7 @@ func saidIn(object *unstructured.Unstructured) *fieldpath.Set {
 			continue
 		}
 		said := &fieldpath.Set{}
-		if entry.APIVersion == object.GetAPIVersion() && entry.FieldsV1 != nil && said.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) == nil {
+		if entry.APIVersion == object.GetAPIVersion() && entry.FieldsV1 != nil && said.FromJSON(entry.FieldsV1.GetRawReader()) == nil {
 			return said
 		}
 	}

@@ -2,6 +2,7 @@ package fields
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,11 +46,8 @@ func or(text, instead string) string {
 func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace string) []Pointer {
 	var all []Pointer
 	add := func(placeholder func(any) bool, pointer ...string) {
-		for _, value := range Pointer(pointer).values(object.Object) {
-			if placeholder(value) {
-				all = append(all, pointer)
-				return
-			}
+		if slices.ContainsFunc(Pointer(pointer).values(object.Object), placeholder) {
+			all = append(all, pointer)
 		}
 	}
 	bundle := func(value any) bool { return isInjected(object) || isNoBundle(value) }

@@ -192,8 +192,8 @@ func judge(e ending) content.Outcome {
 	}
 }
 
-// ReasonInvalidValues: an object of valuesFrom is missing, or the chart cannot take what it has. A
-// change of the object mends it.
+// ReasonInvalidValues is the reason where an object of valuesFrom is missing, or the chart cannot take
+// what it has. A change of the object mends it.
 const ReasonInvalidValues content.Reason = "InvalidValues"
 
 // reasonOf returns the reason of a failure.
