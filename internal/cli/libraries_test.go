@@ -1,7 +1,7 @@
 package cli_test
 
 import (
-	"log" //nolint:depguard // Whose lines are led to logr.
+	"log"      //nolint:depguard // Whose lines are led to logr.
 	"log/slog" //nolint:depguard // See above.
 	"os"
 	"strings"
