@@ -149,6 +149,11 @@ func TestWhatAFinalizerDoes(t *testing.T) {
 			w.has(common.StatusUninstalled, "")
 			w.forbidden = "DELETE"
 		}, shown: left, message: "ConfigMap ns/a (cannot be deleted: not for you"},
+		"the cluster has made an object again that was deleted": {before: func(w *world) {
+			w.has(common.StatusUninstalled, "")
+			others(w)
+			w.object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "clusterrole-aggregation-controller", "operation": "Apply"}}
+		}, deletions: 1, shown: gone},
 		"an object is another's by now": {before: func(w *world) {
 			w.has(common.StatusUninstalled, "")
 			others(w)
