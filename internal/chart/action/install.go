@@ -45,8 +45,14 @@ func (r *run) afterFailure(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	last, err := records.Of(found)
-	if err != nil || last.Info.Status != common.StatusFailed {
+	if err != nil || last.Info.Status == common.StatusUninstalled {
 		return false, err
+	}
+	if last.Info.Status != common.StatusFailed { // Its label says so; Helm reads the record.
+		last.SetStatus(common.StatusFailed, "Marked as failed")
+		if err := r.config.Releases.Update(last); err != nil {
+			return false, err
+		}
 	}
 	made, err := r.dryRun(ctx)
 	if meta.IsNoMatchError(err) {
