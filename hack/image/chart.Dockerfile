@@ -7,11 +7,12 @@
 ARG BASE_IMG=ensign-base
 FROM ${BASE_IMG}
 ARG HELM_CHART
-# ADD unpacks an archive that is here, and fetches one that is not.
+# ADD unpacks an archive that is here, and fetches one that is not: COPY does neither.
+# hadolint ignore=DL3020
 ADD --chown=1001:0 ${HELM_CHART} ${HOME}/charts/chart/
 ARG API_VERSION
 ARG KIND
-RUN set -eu; cd "${HOME}"; \
+RUN set -eu; \
     fail() { echo "$*" >&2; exit 1; }; \
     group="${API_VERSION%/*}"; version="${API_VERSION#*/}"; \
     { [ -n "${group}" ] && [ "${group}" != "${API_VERSION}" ] && [ -n "${version}" ]; } || fail "API_VERSION='${API_VERSION}': give a group and a version, such as apps.example.com/v1"; \
