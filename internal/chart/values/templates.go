@@ -78,6 +78,12 @@ func (t trees) texts(path string, visit func(path, text string, t trees)) {
 	}
 }
 
+// looksLikeTemplates reports whether one of the texts and keys may be a template.
+func looksLikeTemplates(values map[string]any) (found bool) {
+	trees{values: values}.texts("", func(_, text string, _ trees) { found = found || strings.Contains(text, syntax.Opening) })
+	return found
+}
+
 // sortTemplates finds the texts and keys that look like templates. The author's are trusted, and those
 // at allowed paths. What the chart has itself at the same place does no more than without the CR:
 // people copy values.yaml into a spec.

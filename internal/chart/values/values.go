@@ -145,7 +145,7 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 	if v.Digest, err = releaseDigest(loaded.digest, v.Values); err != nil {
 		return nil, fmt.Errorf("digest the values: %w", err)
 	}
-	if !s.watch.AllTemplates && loaded.callsTpl {
+	if !s.watch.AllTemplates && loaded.callsTpl && looksLikeTemplates(v.Values) {
 		v.sortTemplates(trees{values: v.Values, spec: spec, author: author, defaults: defaults(loaded.chart, v.Values)}, s.watch.TemplatesInSpec)
 	}
 	return v, s.check(loaded.chart, v.Values, author)
