@@ -150,13 +150,20 @@ func TestWhatAFinalizerDoes(t *testing.T) {
 			w.forbidden = "DELETE"
 		}, shown: left, message: "ConfigMap ns/a (cannot be deleted: not for you"},
 		"the cluster has made an object again that was deleted": {before: func(w *world) {
-			w.has(common.StatusUninstalled, "")
+			r := w.found(common.StatusUninstalled)
+			r.Manifest, r.Labels = strings.TrimSuffix(r.Manifest, "\n")+"\naggregationRule: {}\n", map[string]string{order.DigestLabel: ""}
+			w.seal(r)
 			others(w)
 			w.object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "clusterrole-aggregation-controller", "operation": "Apply"}}
 		}, deletions: 1, shown: gone},
 		"an object is another's by now": {before: func(w *world) {
 			w.has(common.StatusUninstalled, "")
 			others(w)
+		}, shown: gone},
+		"one that is no such role stays, whoever is said to have written it": {before: func(w *world) {
+			w.has(common.StatusUninstalled, "")
+			others(w)
+			w.object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "clusterrole-aggregation-controller", "operation": "Apply"}}
 		}, shown: gone},
 		"an object waits for somebody": {before: func(w *world) {
 			w.has(common.StatusUninstalled, "")

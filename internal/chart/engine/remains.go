@@ -106,7 +106,7 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 		switch {
 		case seen[kind+name], live == nil && err == nil:
 		case one.hook && (err != nil || !w.mustRemove(live)):
-		case !one.hook && err == nil && !w.marked(live) && !aggregatedAnew(live):
+		case !one.hook && err == nil && !w.marked(live) && !aggregatedAnew(one.Unstructured, live):
 			r.others = append(r.others, name+", which does not have the marks of this release any more")
 		default:
 			r.add(name, live, client, err)
@@ -183,8 +183,9 @@ func (w *work) marked(live metav1.Object) bool {
 // aggregatedAnew reports whether the cluster has made the object itself, after the release's own was
 // deleted: the controller that aggregates ClusterRoles applies one by its name alone, and so brings
 // back the rules of one that went while a role went over which it aggregates.
-func aggregatedAnew(live metav1.Object) bool {
+func aggregatedAnew(recorded *unstructured.Unstructured, live metav1.Object) bool {
 	const controller = "clusterrole-aggregation-controller"
+	rule, _, _ := unstructured.NestedMap(recorded.Object, "aggregationRule")
 	writers := live.GetManagedFields()
-	return len(writers) > 0 && !slices.ContainsFunc(writers, func(w metav1.ManagedFieldsEntry) bool { return w.Manager != controller })
+	return rule != nil && len(writers) > 0 && !slices.ContainsFunc(writers, func(w metav1.ManagedFieldsEntry) bool { return w.Manager != controller })
 }
