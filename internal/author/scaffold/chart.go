@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -188,7 +189,11 @@ func (k *Kind) rightsOf(plan *Plan) {
 	needs.Chart(source.Position{}, "the chart of the watch in watches.yaml", k.chart, rendered.Objects)
 	k.chartRules = needs.Items()
 	if err != nil {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then %s rbac --write adds them: %s", k.Program, err))
+		what := "it does not render with the sample: complete config/samples"
+		if errors.Is(err, fs.ErrNotExist) {
+			what = "the program that renders it is missing: put chart-exec beside this program"
+		}
+		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because %s, then %s rbac --write adds them: %s", what, k.Program, err))
 		return
 	}
 	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for what the chart renders with the sample, which is %d of its objects: with further samples, %s rbac --write adds theirs", len(rendered.Objects), k.Program))

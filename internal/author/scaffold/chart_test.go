@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -158,13 +159,16 @@ func TestWhatIsNoChart(t *testing.T) {
 			t.Errorf("%s: want an error with %q, got %v", why, test.want, err)
 		}
 	}
-	k := chartKind(web(t, nil))
-	k.Render = func(string, map[string]any) (describe.Rendered, error) {
-		return describe.Rendered{}, errors.New("host is required")
-	}
-	plan, err := CreateAPI(dir, k)
-	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then ensign rbac --write adds them: host is required") {
-		t.Errorf("got %v, the notes %q", err, plan.Notes)
+	for want, fault := range map[string]error{
+		"it does not render with the sample: complete config/samples, then ensign rbac --write adds them: host is required":                               errors.New("host is required"),
+		"the program that renders it is missing: put chart-exec beside this program, then ensign rbac --write adds them: fork/exec : file does not exist": &fs.PathError{Op: "fork/exec", Err: fs.ErrNotExist},
+	} {
+		k := chartKind(web(t, nil))
+		k.Render = func(string, map[string]any) (describe.Rendered, error) { return describe.Rendered{}, fault }
+		plan, err := CreateAPI(newProject(t), k)
+		if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because "+want) {
+			t.Errorf("got %v, the notes %q", err, plan.Notes)
+		}
 	}
 }
 
