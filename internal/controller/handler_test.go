@@ -116,7 +116,6 @@ func newQueue(t *testing.T) queue {
 // the name depends on what it says, and on how far the attempt is.
 func TestEventsInterrupt(t *testing.T) {
 	ours := withFinalizers(ourFinalizer)
-	watch := finalizerWatch()
 	for name, test := range map[string]struct {
 		happens         func(h *handler, q queue)
 		endsWait        bool
@@ -152,6 +151,7 @@ func TestEventsInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &states{}
+			watch := finalizerWatch() // Some cases change it.
 			h, q := &handler{watch: &watch, states: s}, newQueue(t)
 			mail := &s.of(request.NamespacedName).mailbox
 			readCtx := mail.listen(t.Context())
