@@ -164,7 +164,7 @@ faults-mutants: build controlplane bin/faults ## Show that fault plans notice ev
 	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
 
 .PHONY: chart-mutants
-chart-mutants: build controlplane helm python bin/faults ## Show that test/charts notices every mutant of what is done with charts, about 8 minutes (ARGS="-only regexp").
+chart-mutants: build controlplane helm python bin/faults ## Show that test/charts notices every mutant of what is done with charts, half an hour (ARGS="-only regexp -logs directory -at-once 1").
 	@exec bin/faults -chart-mutants $(ARGS)
 
 .PHONY: image-test

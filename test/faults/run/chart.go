@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,13 +39,14 @@ func ofCharts() kind {
 // notice every mutant.
 func judgeChartMutants(ctx context.Context, s settings) error {
 	k := ofCharts()
+	k.atOnce = cmp.Or(s.atOnce, k.atOnce)
 	all, err := k.load(s.root, s.only)
 	fmt.Fprintf(s.out, "%d mutants of charts\n", len(all))
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	return inDirectory(func(dir string) error {
-		suite := chartSuite{root: s.root, program: filepath.Join(dir, "charts.test"), patience: harness.Patience}
+		suite := chartSuite{root: s.root, logs: s.logs, program: filepath.Join(dir, "charts.test"), patience: harness.Patience}
 		report := filepath.Join(dir, "report.json")
 		if err := command(ctx, s.root, "go", "test", "-c", "-o", suite.program, "./test/charts"); err != nil {
 			return fmt.Errorf("build the suite of charts: %w", err)
@@ -52,7 +55,8 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 		for _, m := range all {
 			specs = append(specs, "("+m.marks[0]+")")
 		}
-		if said, err := suite.run(ctx, filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
+		fmt.Fprintln(s.out, "first the specs of all, with the programs as they are")
+		if said, err := suite.run(ctx, "as they are", filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
 		}
 		if suite.patience, err = patienceAfter(report); err != nil {
@@ -60,7 +64,7 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 		}
 		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", suite.patience.Seconds())
 		return k.judge(ctx, s.root, s.out, all, func(m *mutant, dir string) (err error) {
-			if m.because, err = suite.run(ctx, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
+			if m.because, err = suite.run(ctx, m.name, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
 				m.by = "its spec"
 			}
 			return err
@@ -71,6 +75,8 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 // chartSuite is test/charts as a program.
 type chartSuite struct {
 	root, program string
+	// logs is the directory that keeps what the specs print; "" for none.
+	logs string
 	// patience is for how long its specs wait for what does not come.
 	patience time.Duration
 }
@@ -102,14 +108,20 @@ var (
 )
 
 // run runs the specs with the manager, and the chart-exec beside it. It returns in a line what
-// the first one said that failed; "" if none did.
-func (c chartSuite) run(ctx context.Context, manager, specs string, flags ...string) (said string, err error) {
-	suite := exec.CommandContext(ctx, c.program, "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+c.patience.String())
+// the first one said that failed; "" if none did. name is that of its log.
+func (c chartSuite) run(ctx context.Context, name, manager, specs string, flags ...string) (said string, err error) {
+	suite := exec.CommandContext(ctx, c.program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+c.patience.String())
 	suite.Args = append(suite.Args, flags...)
 	suite.Dir = filepath.Join(c.root, "test", "charts")
 	suite.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", filepath.Join(c.root, ".venv", "bin"), filepath.Join(c.root, "bin", "controlplane"), os.Getenv("PATH")))
+	log, err := c.log(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
 	var out bytes.Buffer
-	suite.Stdout, suite.Stderr = &out, &out
+	suite.Stdout = io.MultiWriter(&out, log)
+	suite.Stderr = suite.Stdout
 	err = suite.Run()
 	if !ranSpecs.Match(out.Bytes()) {
 		return "", errors.Join(err, fmt.Errorf("no spec of test/charts ran for %q: %s", specs, out.Bytes()))
@@ -122,4 +134,15 @@ func (c chartSuite) run(ctx context.Context, manager, specs string, flags ...str
 		return "", fmt.Errorf("the suite of charts ended otherwise than by a spec: %w: %s", err, out.Bytes())
 	}
 	return strings.Join(strings.Fields(string(found[1])), " "), nil
+}
+
+// log opens the file that keeps what the specs print, and makes its directory.
+func (c chartSuite) log(name string) (io.WriteCloser, error) {
+	if c.logs == "" {
+		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	}
+	if err := os.MkdirAll(c.logs, 0o755); err != nil {
+		return nil, fmt.Errorf("keep what specs print: %w", err)
+	}
+	return os.Create(filepath.Join(c.logs, strings.ReplaceAll(name, " ", "-")+".log"))
 }

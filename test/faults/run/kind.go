@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -32,6 +33,7 @@ type kind struct {
 func (k kind) judge(ctx context.Context, root string, out io.Writer, all []*mutant, try func(m *mutant, dir string) error) error {
 	var tried errgroup.Group
 	tried.SetLimit(k.atOnce)
+	var over atomic.Int64
 	for _, m := range all {
 		tried.Go(func() error {
 			began := time.Now()
@@ -42,7 +44,7 @@ func (k kind) judge(ctx context.Context, root string, out io.Writer, all []*muta
 				return try(m, dir)
 			})
 			m.took = time.Since(began)
-			fmt.Fprintf(out, "%s: %s\n", m.name, m.verdict())
+			fmt.Fprintf(out, "%d of %d after %.0f s: %s: %s: %s\n", over.Add(1), len(all), m.took.Seconds(), m.name, m.verdict(), oneLine(m.because, 1_000))
 			return ctx.Err()
 		})
 	}
@@ -61,7 +63,7 @@ func (k kind) report(out io.Writer, all []*mutant) error {
 		if err := m.failed(); err != nil {
 			errs = append(errs, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", m.name, m.marks[0], m.verdict(), oneLine(m.because), m.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", m.name, m.marks[0], m.verdict(), oneLine(m.because, 90), m.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -70,9 +72,8 @@ func (k kind) report(out io.Writer, all []*mutant) error {
 	return errors.Join(errs...)
 }
 
-// oneLine is the beginning of a text's first line.
-func oneLine(text string) string {
-	const width = 90
+// oneLine is the beginning of a text's first line, of as many characters as the width.
+func oneLine(text string, width int) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if runes := []rune(text); len(runes) > width {
 		text = string(runes[:width]) + "…"

@@ -47,6 +47,8 @@ type settings struct {
 	mutants  bool
 	charts   bool
 	only     string
+	atOnce   int
+	logs     string // a directory
 	root     string // of the repository
 	out      io.Writer
 }
@@ -66,6 +68,8 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.BoolVar(&s.mutants, "mutants", false, "build each mutant of the manager and expect the plans to notice it")
 	flags.BoolVar(&s.charts, "chart-mutants", false, "build each mutant of what the manager does with charts and expect the specs of test/charts to notice it")
 	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
+	flags.IntVar(&s.atOnce, "at-once", 0, "mutants at a time; 0 takes what suits their kind")
+	flags.StringVar(&s.logs, "logs", "", "`directory` for what the specs print, a file for each mutant of charts, while they run")
 	if err := errors.Join(err, flags.Parse(args)); err != nil {
 		return s, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -44,6 +45,7 @@ func plansOf(m *mutant) ([]plan.Plan, error) {
 // prints by which plan it was noticed.
 func judgeMutants(ctx context.Context, s settings, o trial.Options) error {
 	k := ofPlans()
+	k.atOnce = cmp.Or(s.atOnce, k.atOnce)
 	all, err := k.load(o.Root, s.only)
 	if err != nil {
 		return err
