@@ -27,8 +27,8 @@ go_lint() {
   tool golangci-lint run --allow-serial-runners ./...
   # Modules of their own, with the same rules.
   local module
-  for module in hack/bundle examples/hybrid; do
-    (cd "$module" && ../../bin/tools/golangci-lint run --config ../../.golangci.yml ./...)
+  for module in hack/bundle examples/hybrid examples/visitors/app; do
+    (cd "$module" && "$root/bin/tools/golangci-lint" run --config "$root/.golangci.yml" ./...)
   done
 }
 
@@ -62,7 +62,10 @@ dockerfile_lint() {
 
 ansible_content_lint() {
   ansible-lint --offline --strict
-  (cd examples/hybrid && ansible-lint --offline --strict)
+  local project
+  for project in examples/hybrid examples/visitors/ansible; do
+    (cd "$project" && ansible-lint --offline --strict)
+  done
 }
 
 # derived makes what a release has of config/, and validates the bundle. Nothing is kept.

@@ -39,8 +39,11 @@ unit() {
     printf 'no C compiler: without the race detector\n'
   fi
   go test "${race[@]+"${race[@]}"}" "${tags[@]}" -timeout "${limit}m" ./cmd/... ./internal/... ./pkg/... ./hack/...
-  # A module of its own.
-  CGO_ENABLED=0 go -C hack/bundle test -timeout "${limit}m" ./...
+  # Modules of their own.
+  local module
+  for module in hack/bundle examples/visitors/app; do
+    CGO_ENABLED=0 go -C "$module" test -timeout "${limit}m" ./...
+  done
 }
 
 # collections runs pytest once for each search path: in one interpreter the modules

@@ -10,8 +10,9 @@
 #   image.sh generated              shop:node, FROM the same base: a project of init and create api as it
 #                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
 #   image.sh hybrid                 hybrid:node, of examples/hybrid, and memcached:1.6, a stand-in: Debian's memcached
+#   image.sh visitors [VARIANT…]    visitors:1.0, of examples/visitors/app, and visitors-VARIANT:node of operators there
 #
-# The last five are built by hack/image/builder.sh on stand-ins of the images that the
+# The last six are built by hack/image/builder.sh on stand-ins of the images that the
 # Dockerfile names. What they prove is its steps, not the published bases.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -144,7 +145,17 @@ hybrid() {
   project "$root/examples/hybrid" hybrid:node
 }
 
+visitors() {
+  local variant
+  image_check
+  image_stand_ins
+  image_bud visitors:1.0 "$root/examples/visitors/app"
+  import visitors:1.0
+  (cd "$root" && go build -o "$state" ./cmd/chart-exec ./cmd/ensign)
+  for variant in "${@:-ansible}"; do project "$root/examples/visitors/$variant" "visitors-$variant:node"; done
+}
+
 case ${1:-} in
-program | mysql | product | fixture | project | generated | hybrid) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid" ;;
+program | mysql | product | fixture | project | generated | hybrid | visitors) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…]" ;;
 esac

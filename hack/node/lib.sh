@@ -17,8 +17,8 @@ socket=$state/containerd.sock
 pause_image=ensign.local/pause:1
 export KUBECONFIG=$state/admin.kubeconfig
 
-# What Debian has to give: the programs of the node, and those that build images.
-packages=(runc containernetworking-plugins iptables nftables conntrack iproute2 util-linux openssl buildah mmdebstrap ca-certificates)
+# What Debian has to give: the programs of the node, those that build images, and a browser.
+packages=(runc containernetworking-plugins iptables nftables conntrack iproute2 util-linux openssl buildah mmdebstrap ca-certificates chromium)
 
 say() { printf 'node: %4d s  %s\n' "$SECONDS" "$*" >&2; }
 

@@ -18,6 +18,7 @@ flags=(-ginkgo.v -ginkgo.no-color)
 "$here/image.sh" product
 "$here/image.sh" mysql
 [[ -n ${SHORT:-} ]] || { "$here/image.sh" fixture && "$here/image.sh" generated && "$here/image.sh" hybrid; }
+"$here/image.sh" visitors ansible
 say "the images are in the node"
 cd "$root"
 export ENSIGN_NODE_IMAGE=ensign:node NODE_NAME NODE_WORK NODE_NET PATH=$controlplane:$root/.venv/bin:$PATH

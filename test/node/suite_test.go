@@ -86,6 +86,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("runs an operator that was built FROM the base image", runsOthers)
 	It("runs an operator that init and create api made, without an edit", runsWhatWasGenerated)
 	It("runs an operator of a chart, a role and Go, as its README says", runsTheHybrid)
+	It("keeps two sites by the role of examples/visitors", short, runsVisitors(visitors{variant: "ansible", says: true}))
 	It("is not taken away while custom resources need it", refusesToGo)
 	It("deletes a cluster, its volume and its data", short, deletesACluster)
 	It("leaves nothing", short, leavesNothing)
