@@ -77,7 +77,7 @@ func (r *run) carryOut(ctx context.Context, working func(string)) error {
 func (r *run) prepareRecords(ctx context.Context, working func(string)) error {
 	if r.TakeOver {
 		working("take over")
-		if err := r.driver.TakeOver(ctx, func(manifest string) (string, error) { return r.children(ctx, manifest) }); err != nil {
+		if err := r.driver.TakeOver(ctx, func(manifests []string) (string, error) { return r.children(ctx, manifests) }); err != nil {
 			return err
 		}
 	}

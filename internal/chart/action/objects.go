@@ -17,21 +17,29 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// children returns a manifest with the identities of those objects of a manifest that are
-// children of the CR. The manifest itself may be anybody's, so nothing else of it is used.
-func (r *run) children(ctx context.Context, text string) (string, error) {
-	objects, err := manifest.Parse(text)
-	if err != nil {
-		return "", nil //nolint:nilerr // Not a manifest of Helm's.
-	}
+// children returns a manifest with the identities of those objects of the manifests that are
+// children of the CR. The manifests themselves may be anybody's, so nothing else of them is used.
+func (r *run) children(ctx context.Context, manifests []string) (string, error) {
 	var kept strings.Builder
-	for _, object := range objects {
-		live, _, err := r.cluster.Get(ctx, object)
+	seen := map[string]bool{}
+	for _, text := range manifests {
+		objects, err := manifest.Parse(text)
 		if err != nil {
-			return "", err
+			continue // Not a manifest of Helm's.
 		}
-		if live != nil && records.Linked(live, r.Seal.Owner) {
-			kept.WriteString(manifest.Identity(object))
+		for _, object := range objects {
+			identity := manifest.Identity(object)
+			if seen[identity] {
+				continue
+			}
+			seen[identity] = true
+			live, _, err := r.cluster.Get(ctx, object)
+			if err != nil {
+				return "", err
+			}
+			if live != nil && records.Linked(live, r.Seal.Owner) {
+				kept.WriteString(identity)
+			}
 		}
 	}
 	return kept.String(), nil

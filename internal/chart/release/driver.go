@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmrelease "helm.sh/helm/v4/pkg/release"
@@ -153,37 +154,58 @@ func orGone(err error) error {
 }
 
 // TakeOver replaces the revisions that are not sealed. If there is no other one, the newest of
-// them gets a successor, whose manifest is what stub makes of its manifest, without hooks and
+// them gets a successor, whose manifest is what stub makes of theirs, without hooks and
 // values. It is marked as superseded: an upgrade starts from it, and nothing rolls back to it.
-func (d *Driver) TakeOver(ctx context.Context, stub func(manifest string) (string, error)) error {
+func (d *Driver) TakeOver(ctx context.Context, stub func(manifests []string) (string, error)) error {
 	h, err := d.Read(ctx)
 	if err != nil || len(h.Revisions) == 0 {
 		return err
 	}
 	if h.Last == nil {
-		if err := d.createStub(ctx, h.Revisions[0].Version, stub); err != nil {
+		if err := d.createStub(ctx, h.Revisions, stub); err != nil {
 			return fmt.Errorf("take over release %q: %w", d.Records.Name, err)
 		}
 	}
 	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Sealed })
 }
 
-func (d *Driver) createStub(ctx context.Context, newest int, stub func(string) (string, error)) error {
-	manifest, first := "", metav1.Now().Time
-	switch before, err := d.read(ctx, newest); {
-	case errors.Is(err, errUnreadable):
-	case err != nil:
+// createStub makes the successor of the revisions, the newest of which is the first.
+func (d *Driver) createStub(ctx context.Context, revisions []Revision, stub func([]string) (string, error)) error {
+	manifests, first, err := d.madeBy(ctx, revisions)
+	if err != nil {
 		return err
-	default:
-		first = before.Info.FirstDeployed
-		if manifest, err = stub(before.Manifest); err != nil {
-			return err
-		}
 	}
-	version := newest + 1
+	manifest, err := stub(manifests)
+	if err != nil {
+		return err
+	}
+	version := revisions[0].Version + 1
 	return d.Create(key(d.Records.Name, version), &Release{
 		Name: d.Records.Name, Namespace: d.Namespace, Version: version, Manifest: manifest, ApplyMethod: string(helm.ApplyMethodServerSideApply),
 		Info:  &helm.Info{FirstDeployed: first, LastDeployed: metav1.Now().Time, Status: common.StatusSuperseded, Description: "Taken over"},
 		Chart: &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "taken-over", Version: "0.0.0"}},
 	})
+}
+
+// madeBy returns the manifests of what the revisions may have made: of the newest, and of those before
+// it down to one that was deployed. An attempt that failed or was killed has not deleted what it drops.
+// first is when the release was first deployed.
+func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []string, first time.Time, err error) {
+	first = time.Now()
+	size := 0
+	for i, revision := range revisions {
+		before, err := d.read(ctx, revision.Version)
+		switch {
+		case errors.Is(err, errUnreadable) || apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, first, err
+		default:
+			manifests, first = append(manifests, before.Manifest), before.Info.FirstDeployed
+			size += len(before.Manifest)
+		}
+		if revision.wasDeployed() || i == maxOpened || size > maxRecord {
+			break
+		}
+	}
+	return manifests, first, nil
 }

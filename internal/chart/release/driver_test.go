@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -251,7 +252,7 @@ func TestNothingOfAForgedRecordIsUsed(t *testing.T) {
 				t.Errorf("Helm finds %d revisions, %v", len(found), err)
 			}
 			stubs := ""
-			if err := d.TakeOver(t.Context(), func(manifest string) (string, error) { stubs += manifest; return "stub", nil }); err != nil {
+			if err := d.TakeOver(t.Context(), func(manifests []string) (string, error) { stubs += strings.Join(manifests, ""); return "stub", nil }); err != nil {
 				t.Fatal(err)
 			}
 			h := read(t, d)
@@ -282,26 +283,40 @@ func bomb(t *testing.T) []byte {
 }
 
 func TestWhatIsTakenOver(t *testing.T) {
-	secrets := fake.NewClientset().CoreV1().Secrets("ns")
-	plain := storage.Init(driver.NewSecrets(secrets))
-	for version, status := range []common.Status{common.StatusSuperseded, common.StatusDeployed} {
-		if err := plain.Create(record(version+1, status)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	d := newDriver(secrets, "K", "u1")
-	if err := d.TakeOver(t.Context(), func(manifest string) (string, error) { return "stub of " + manifest, nil }); err != nil {
-		t.Fatal(err)
-	}
-	h := read(t, d)
-	if got := shape(h); got != "3 superseded sealed mine" {
-		t.Fatalf("got %s", got)
-	}
-	if diff := cmp.Diff("stub of kind: ConfigMap\n", h.Last.Manifest); diff != "" || len(h.Last.Hooks) > 0 || h.Last.Config != nil || h.Last.Labels[order.DigestLabel] != "" {
-		t.Errorf("got %+v", h.Last)
-	}
-	if err := d.Purge(t.Context()); err != nil || len(read(t, d).Revisions) > 0 {
-		t.Errorf("got %v", err)
+	for why, test := range map[string]struct {
+		revisions []common.Status
+		want      string // the manifests from which a successor is made
+	}{
+		"the last is deployed":                        {[]common.Status{common.StatusSuperseded, common.StatusDeployed}, "2"},
+		"a failed one, and the one before it":         {[]common.Status{common.StatusSuperseded, common.StatusDeployed, common.StatusFailed}, "3, 2"},
+		"all since the last that was deployed":        {[]common.Status{common.StatusSuperseded, common.StatusFailed, common.StatusPendingUpgrade}, "3, 2, 1"},
+		"an installation that has never been through": {[]common.Status{common.StatusFailed, common.StatusPendingInstall}, "2, 1"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			plain := storage.Init(driver.NewSecrets(secrets))
+			for i, status := range test.revisions {
+				revision := record(i+1, status)
+				revision.Manifest = strconv.Itoa(i + 1)
+				if err := plain.Create(revision); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := newDriver(secrets, "K", "u1")
+			if err := d.TakeOver(t.Context(), func(manifests []string) (string, error) { return "stub of " + strings.Join(manifests, ", "), nil }); err != nil {
+				t.Fatal(err)
+			}
+			h := read(t, d)
+			if got, want := shape(h), fmt.Sprintf("%d superseded sealed mine", len(test.revisions)+1); got != want {
+				t.Fatalf("got %s, want %s", got, want)
+			}
+			if diff := cmp.Diff("stub of "+test.want, h.Last.Manifest); diff != "" || len(h.Last.Hooks) > 0 || h.Last.Config != nil || h.Last.Labels[order.DigestLabel] != "" {
+				t.Errorf("got %+v", h.Last)
+			}
+			if err := d.Purge(t.Context()); err != nil || len(read(t, d).Revisions) > 0 {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -39,7 +39,8 @@ const (
 //     program of its own name holds.
 //   - An update leaves objects that belong to another release by now, and replaces those that cannot
 //     be changed if it may.
-//   - Where the client applies, lists in which a key stands twice become what the chart says.
+//   - Where the client applies, lists in which a key stands twice become what the chart says, and what
+//     the former operator holds is what the chart said before.
 //   - It keeps why objects could not be deleted: Helm's uninstallation only says that it failed.
 type Client struct {
 	*kube.Client
@@ -232,6 +233,9 @@ func patch(original, target *resource.Info, dryRun bool) error {
 		return nil
 	}
 	before, err := objectOf(original.Object)
+	if err == nil && isBare(before) {
+		before, err = held(live)
+	}
 	if err != nil {
 		return err
 	}
