@@ -2,6 +2,8 @@ package charts
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
@@ -143,4 +146,44 @@ var _ = Describe("a chart in which a variable stands twice", func() {
 		Expect(objectNamed(s, "taken", found)(ctx)).To(Succeed())
 		Expect(found.Spec.Template.Spec.Containers).To(HaveLen(1))
 	})
+
+	DescribeTable("is taken over with adopt", func(ctx context.Context, apply string, found func(context.Context, *site.Site)) {
+		s := charted(ctx, map[string]string{"deployment.yaml": twice}, "  adopt: true\n"+apply)
+		found(ctx, s)
+		before := &appsv1.Deployment{}
+		Expect(objectNamed(s, "adopted", before)(ctx)).To(Succeed())
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "adopted", map[string]any{})
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		after := &appsv1.Deployment{}
+		Expect(objectNamed(s, "adopted", after)(ctx)).To(Succeed())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec.Template.Spec.Containers).To(HaveLen(1))
+		Expect(values(s, "adopted")(ctx)).To(Equal([]string{"LEVEL=info"}))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, objectNamed(s, "adopted", cr)).Should(site.BeGone())
+		Expect(objectNamed(s, "adopted", after)(ctx)).To(site.BeGone())
+	},
+		Entry("by the client from a release of the helm command, without what the chart drops", "  apply: client\n", released),
+		Entry("by the server from a release of the helm command, without what the chart drops", "", released),
+		Entry("by the client from nobody", "  apply: client\n", loose),
+		Entry("by the server from nobody", "", loose),
+	)
 })
+
+// released is a release of the chart twice by the helm command, which applies by the client as Helm 3 does.
+func released(_ context.Context, s *site.Site) {
+	GinkgoHelper()
+	helm(s, "install", "adopted", filepath.Join(s.Options.Project, "chart"), "--server-side=false", "--set", "legacy=true,extraEnv[0].name=OTHER,extraEnv[0].value=trace")
+}
+
+// loose is an object of the chart twice that belongs to no release.
+func loose(ctx context.Context, s *site.Site) {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	text, _, _ := strings.Cut(strings.NewReplacer("{{ .Release.Name }}", "adopted").Replace(twice), "        {{-")
+	Expect(yaml.Unmarshal([]byte(text), &object.Object)).To(Succeed())
+	object.SetNamespace(s.Namespace)
+	Expect(k8s.Create(ctx, object, client.FieldOwner("kubectl-create"))).To(Succeed())
+}

@@ -212,9 +212,6 @@ func (c *Client) patchAll(originals, targets kube.ResourceList) (kube.ResourceLi
 	var errs []error
 	for _, target := range targets {
 		original := originals.Get(target)
-		if original == nil {
-			original = target
-		}
 		errs = append(errs, retry.RetryOnConflict(retry.DefaultRetry, func() error { return patch(original, target, false) }))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -223,7 +220,8 @@ func (c *Client) patchAll(originals, targets kube.ResourceList) (kube.ResourceLi
 	return append(originals.Difference(targets), targets...), nil
 }
 
-// patch makes the live object what the chart says, if there is one.
+// patch makes the live object what the chart says, if there is one. original is what the chart said
+// before; nil if nobody knows.
 func patch(original, target *resource.Info, dryRun bool) error {
 	live, err := get(target)
 	if err != nil {
@@ -232,10 +230,7 @@ func patch(original, target *resource.Info, dryRun bool) error {
 	if live == nil {
 		return nil
 	}
-	before, err := objectOf(original.Object)
-	if err == nil && isBare(before) {
-		before, err = held(live)
-	}
+	before, err := said(original, target, live)
 	if err != nil {
 		return err
 	}

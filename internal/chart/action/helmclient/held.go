@@ -6,9 +6,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
+
+// said returns what the chart said of a live object before: the original, or, where that says nothing,
+// what former managers hold of the object. The original of what was found or adopted is the target.
+func said(original, target *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if original == nil || original.Object == target.Object {
+		return held(live)
+	}
+	before, err := objectOf(original.Object)
+	if err == nil && isBare(before) {
+		return held(live)
+	}
+	return before, err
+}
 
 // isBare reports whether a manifest says no more of an object than which it is, as that of a release
 // that was taken over.

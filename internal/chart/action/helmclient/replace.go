@@ -28,9 +28,6 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 	var unchangeable []*resource.Info // the live ones
 	for _, target := range targets {
 		original := originals.Get(target)
-		if original == nil {
-			original = target
-		}
 		refusal := c.tryUpdate(original, target)
 		if !apierrors.IsInvalid(refusal) {
 			continue // The update meets any other error again.
