@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -138,7 +137,7 @@ var _ = Describe("the hooks of a chart", func() {
 		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": hookJob(`helm.sh/hook: "post-install,post-upgrade"`, suspended)}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "waiting", nil)
 		s.Create(ctx, cr)
-		Eventually(ctx, s.Condition(cr, "Running")).WithTimeout(time.Minute).Should(HaveField("Message", ContainSubstring("wait for the hook Job "+s.Namespace+"/waiting-hook")))
+		Eventually(ctx, s.Condition(cr, "Running")).Should(HaveField("Message", ContainSubstring("wait for the hook Job "+s.Namespace+"/waiting-hook")))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		for name, object := range map[string]client.Object{"waiting": cr, "waiting-a": &corev1.ConfigMap{}} {
 			Eventually(ctx, objectNamed(s, name, object)).Should(site.BeGone())
@@ -174,6 +173,7 @@ var _ = Describe("the hooks of a chart", func() {
 			err := objectNamed(s, "placed-hook", hook)(ctx)
 			return hook.DeletionTimestamp, err
 		}).ShouldNot(BeNil())
+		Eventually(ctx, s.Condition(cr, "Running")).Should(HaveField("Message", ContainSubstring("wait until ConfigMap "+s.Namespace+"/placed-hook is gone")))
 		Expect(k8s.Patch(ctx, hook, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		succeeded(ctx, s, cr)
 		Expect(objectNamed(s, "placed-hook", hook)(ctx)).To(Succeed())

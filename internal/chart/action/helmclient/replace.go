@@ -189,6 +189,7 @@ func removeAllocated(object *unstructured.Unstructured) {
 func (c *Client) waitUntilGone(info *resource.Info, uid types.UID) error {
 	const pause = 100 * time.Millisecond
 	var left *unstructured.Unstructured
+	c.Working("wait until " + nameOf(info) + " is gone")
 	err := wait.PollUntilContextTimeout(context.Background(), pause, c.Timeout, true, func(context.Context) (bool, error) {
 		live, err := get(info)
 		left = live
