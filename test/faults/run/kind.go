@@ -44,7 +44,7 @@ func (k kind) judge(ctx context.Context, root string, out io.Writer, all []*muta
 				return try(m, dir)
 			})
 			m.took = time.Since(began)
-			fmt.Fprintf(out, "%d of %d after %.0f s: %s: %s: %s\n", over.Add(1), len(all), m.took.Seconds(), m.name, m.verdict(), oneLine(m.because, 1_000))
+			fmt.Fprintf(out, "%d of %d after %.0f s: %s: %s: %s\n", over.Add(1), len(all), m.took.Seconds(), m.name, m.verdict(), oneLine(m.why(), 1_000))
 			return ctx.Err()
 		})
 	}
@@ -63,7 +63,7 @@ func (k kind) report(out io.Writer, all []*mutant) error {
 		if err := m.failed(); err != nil {
 			errs = append(errs, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", m.name, m.marks[0], m.verdict(), oneLine(m.because, 90), m.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", m.name, m.marks[0], m.verdict(), oneLine(m.why(), 90), m.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -72,9 +72,9 @@ func (k kind) report(out io.Writer, all []*mutant) error {
 	return errors.Join(errs...)
 }
 
-// oneLine is the beginning of a text's first line, of as many characters as the width.
+// oneLine is the beginning of a text, as a line of so many characters at most.
 func oneLine(text string, width int) string {
-	text, _, _ = strings.Cut(text, "\n")
+	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > width {
 		text = string(runes[:width]) + "…"
 	}

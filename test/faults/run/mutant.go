@@ -128,6 +128,14 @@ func (m *mutant) verdict() string {
 	return cmp.Or(m.by, "SURVIVED")
 }
 
+// why says what was seen, or what is wrong.
+func (m *mutant) why() string {
+	if err := m.failed(); err != nil {
+		return err.Error()
+	}
+	return m.because
+}
+
 // failed is nil for a mutant that was noticed.
 func (m *mutant) failed() error {
 	if m.err == nil && m.by == "" {
