@@ -2,7 +2,7 @@
 # registry: with buildah, on stand-ins for the images that the Dockerfile names.
 #
 #   image_check                    says what this machine lacks and how to get it; exit code 77
-#   image_stand_ins                makes the stand-ins, once
+#   image_stand_ins                makes the stand-ins, once; nobody else builds in IMAGE_WORK from now on
 #   image_build TARGET NAME        builds a target of the Dockerfile ("" = the last one) as NAME
 #   bb SUBCOMMAND…                 buildah with the store of $IMAGE_WORK
 #
@@ -78,8 +78,18 @@ image_prepare_python() {
     PYTHONPATH=$wheel /usr/local/bin/python3 -m pip install --quiet --no-index --root-user-action=ignore "$wheel"'
 }
 
-image_stand_ins() {
+# image_alone keeps others out of $IMAGE_WORK until this script ends: they would give the names that
+# it builds from to images of another tree.
+image_alone() {
   mkdir -p "$IMAGE_WORK"
+  exec {image_lock}>"$IMAGE_WORK/lock"
+  flock --nonblock "$image_lock" && return
+  image_say "somebody else builds in $IMAGE_WORK; waiting for that to end"
+  flock "$image_lock"
+}
+
+image_stand_ins() {
+  [[ -n ${image_lock:-} ]] || image_alone
   printf 'unqualified-search-registries = ["localhost"]\nshort-name-mode = "permissive"\n' >"$IMAGE_WORK/registries.conf"
   printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >"$IMAGE_WORK/policy.json"
   image_debian "$IMAGE_WORK/debian-bookworm.tar" bookworm ca-certificates

@@ -17,6 +17,7 @@ source hack/steps.sh
 source hack/image/builder.sh
 operator=test/node/testdata/operator
 
+exec </dev/null # Ansible refuses one that does not block, as some terminals and tools give.
 image_check
 [[ -x .venv/bin/python && -x bin/controlplane/kubectl ]] ||
   { image_say 'run make image-test: it makes .venv and bin/controlplane first' && exit 1; }
@@ -44,8 +45,20 @@ build() {
   # As an author would do it, who knows the base image only by its name.
   image_bud ensign-operator "$operator" --build-arg BASE_IMAGE=ensign-base
   image_bud ensign-operator-root hack/image --file hack/image/root.Dockerfile
-  image_bud ensign-operator-chart examples/hello --file hack/image/chart.Dockerfile \
-    --build-arg HELM_CHART=charts/hello --build-arg API_VERSION=demo.example.com/v1 --build-arg KIND=Hello
+  image_of_chart ensign-operator-chart examples/hello charts/hello
+  archives=$(mktemp -d)
+  tar -czf "$archives/hello.tgz" -C examples/hello/charts hello
+  image_of_chart ensign-operator-archive "$archives" hello.tgz
+  python3 -m http.server --bind 127.0.0.1 --directory "$archives" 18090 >/dev/null 2>&1 &
+  server=$!
+  until curl -fsS http://127.0.0.1:18090/ >/dev/null 2>&1; do kill -0 "$server"; sleep 0.1; done
+  image_of_chart ensign-operator-url "$archives" http://127.0.0.1:18090/hello.tgz
+}
+
+# image_of_chart NAME CONTEXT CHART [ARGUMENT…] builds the image of a chart alone, as its author would do it.
+image_of_chart() {
+  image_bud "$1" "$2" --file hack/image/chart.Dockerfile --build-arg HELM_CHART="$3" \
+    --build-arg API_VERSION=demo.example.com/v1 --build-arg KIND=Hello "${@:4}"
 }
 
 # golden IMAGE compares its configuration, files and modes with hack/image/golden/IMAGE.txt.
@@ -140,8 +153,25 @@ installed() {
 
 # The manager takes the watches that the arguments made, and goes on to look for a cluster.
 of_a_chart() {
-  inside ensign-operator-chart --user 1000650000:0 -- sh -c 'cat watches.yaml && ! ansible-operator run --watches-file=./watches.yaml' 2>&1 |
-    grep -A 99 'kind: "Hello"' | grep 'find the API server'
+  local image
+  for image in chart archive url; do
+    inside "ensign-operator-$image" --user 1000650000:0 -- sh -c 'cat watches.yaml && ! ansible-operator run --watches-file=./watches.yaml' 2>&1 |
+      grep -A 99 'kind: "Hello"' | grep 'find the API server'
+  done
+}
+
+# What an author gets wrong ends the build with words, before there is an image that cannot start.
+wrong_chart() {
+  refused "API_VERSION='v1': give a group and a version" charts/hello --build-arg API_VERSION=v1
+  refused 'KIND is missing' charts/hello --build-arg KIND=
+  refused 'HELM_CHART is no chart' rbac
+}
+
+# refused TEXT CHART [ARGUMENT…] is true when no image is made of the chart, and a line of the build
+# begins with the text. Lines that show the Dockerfile begin otherwise.
+refused() {
+  fails image_of_chart ensign-operator-wrong examples/hello "${@:2}"
+  grep "^$1" "$IMAGE_WORK/build.log"
 }
 
 # For each architecture that the images are built for, the index has a wheel of what is locked.
@@ -160,7 +190,15 @@ wheels() {
 # Where a container of each image is mounted.
 declare -A roots
 containers=()
-trap '((!${#containers[@]})) || bb rm "${containers[@]}" >/dev/null' EXIT
+# What serves the archive of a chart, and the directory that has it.
+server='' archives=''
+
+finish() {
+  ((!${#containers[@]})) || bb rm "${containers[@]}" >/dev/null
+  [[ -z $server ]] || kill "$server" || true
+  [[ -z $archives ]] || rm -r "$archives"
+}
+trap finish EXIT
 
 # mount_image NAME is no command of a substitution: what it remembers is removed at the end.
 mount_image() {
@@ -170,7 +208,7 @@ mount_image() {
 
 began=$SECONDS
 build
-for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root ensign-operator-chart; do mount_image "$image"; done
+for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root ensign-operator-{chart,archive,url}; do mount_image "$image"; done
 step 'ensign-base: configuration, files, modes' golden ensign-base
 step 'ensign: configuration, files, modes' golden ensign
 step 'ensign-base: size' size ensign-base 250 chart-exec 62
@@ -182,7 +220,8 @@ step 'a user that the cluster chooses' any_user
 step 'names of the programs' programs
 step 'ansible-galaxy asks nobody' galaxy
 step 'collections and packages of an operator' installed
-step 'an operator of a chart alone' of_a_chart
+step 'an operator of a chart alone: a directory, an archive, a URL' of_a_chart
+step 'a chart that is none ends the build with words' wrong_chart
 step 'wheels for both architectures' wheels
 step 'runs in the images, on a control plane' hack/image/live.sh "${roots[ensign]}" "${roots[ensign-operator]}"
 printf 'image-test passed in %d s\n' $((SECONDS - began))
