@@ -123,7 +123,7 @@ var _ = Describe("a release", func() {
 		s.Create(ctx, plain, coded, trusted, shown)
 		refused := And(HaveField("Reason", "InvalidSpec"), HaveField("Message", HavePrefix("spec.given: ")))
 		Expect(s.Outcome(ctx, plain)).To(refused)
-		Expect(s.Outcome(ctx, coded)).To(HaveField("Message", ContainSubstring("tpl: the template action")))
+		Expect(s.Outcome(ctx, coded)).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring("is not its own"))))
 		Expect(s.Condition(coded, "ReleaseFailed")(ctx)).To(HaveField("Reason", "InstallError"))
 		Expect(s.Outcome(ctx, trusted)).To(HaveField("Reason", "Successful"))
 		Expect(s.Outcome(ctx, shown)).To(HaveField("Reason", "Successful"))
@@ -137,6 +137,16 @@ var _ = Describe("a release", func() {
 			Expect(objectNamed(s, of, object)(ctx)).To(site.BeGone())
 		}
 		Expect(statuses(s, "plain")(ctx)).To(BeEmpty())
+
+		By("no attempt that cannot succeed")
+		for _, cr := range []*unstructured.Unstructured{plain, coded} {
+			Eventually(s.Log).Should(MatchRegexp(`nothing is run until the resource changes.*"object": "` + s.Namespace + "/" + cr.GetName() + `"`))
+			Expect(s.Failed(cr)()).To(Equal(1))
+		}
+		answered(ctx, s, coded, "try again")
+		Eventually(ctx, s.Failed(coded)).Should(Equal(2))
+
+		By("a change of the spec")
 		Expect(k8s.Patch(ctx, plain, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"given":"plain"}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(plain, "Successful")).Should(HaveField("Status", "True"))
 		Expect(k8s.Patch(ctx, shown, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"given":"{{ $labels.instance }}"}}`)))).To(Succeed())

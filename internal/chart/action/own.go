@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
@@ -109,10 +110,11 @@ func (e *evaluator) try() {
 }
 
 // refusal says that an action of the text is not the chart's, and where it may come from.
-func (e *evaluator) refusal(text string, foreign *syntax.Action) error {
+func (e *evaluator) refusal(text string, foreign *syntax.Action) *RefusedError {
 	var paths []string
 	eachText(e.order.Values, "spec", func(path, part string) {
-		if touches(text, foreign.Text, part) && !slices.Contains(paths, path) {
+		// The names of the values themselves are the chart's.
+		if path != "spec" && touches(text, foreign.Text, part) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	})
@@ -120,7 +122,7 @@ func (e *evaluator) refusal(text string, foreign *syntax.Action) error {
 	if e.order.Templates.Secret {
 		what = "a template action"
 	}
-	return fmt.Errorf("tpl: %s%s is not the chart's own, and text of a custom resource is not evaluated; templatesInSpec of the watch may allow it", shown(paths), what)
+	return &RefusedError{order.RefusedOfSpec, shown(paths) + "the chart evaluates templates by tpl, and " + what + " is not its own: text of a custom resource is not evaluated; templatesInSpec of the watch may allow it"}
 }
 
 // touches reports whether a part of a text overlaps an action in it.

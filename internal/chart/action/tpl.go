@@ -107,9 +107,8 @@ func (e *evaluator) check(text string) (*syntax.Text, error) {
 		e.own.Learn(text)
 		return parsed, err
 	}
-	if refused := e.refuse(text, parsed); refused != nil {
-		e.refused = refused
-		return nil, refused
+	if e.refused = e.refuse(text, parsed); e.refused != nil {
+		return nil, e.refused
 	}
 	if err != nil && e.order.Templates.Secret {
 		err = errors.New("the text is no template")
@@ -123,7 +122,8 @@ func (e *evaluator) check(text string) (*syntax.Text, error) {
 		foreign = e.own.Foreign(parsed)
 	}
 	if foreign != nil {
-		return nil, e.refusal(text, foreign)
+		e.refused = e.refusal(text, foreign)
+		return nil, e.refused
 	}
 	return parsed, nil
 }

@@ -51,6 +51,7 @@ type Engine struct {
 	values    *values.Source
 	overrides []watches.Override
 	rests     rests
+	refusals  refusals
 	now       func() time.Time
 	said      memory
 }
@@ -123,7 +124,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	case err != nil:
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
-	return w, nil
+	return w, w.refusedBefore()
 }
 
 // releaseToRemove returns the namespace and name of the release of a CR that is being deleted: the
@@ -228,6 +229,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 	o := w.newOrder(order.Upgrade, before.Decision)
 	o.IfChanged = true
 	if outcome := w.carryOut(ctx, job, o); outcome.Verdict != content.Succeeded {
+		w.rememberRefusal(outcome)
 		return w.attempted(failed(outcome, order.Upgrade))
 	}
 	after, err := w.look(ctx, job)
@@ -252,6 +254,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	w.tellOverrides()
 	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
+		w.rememberRefusal(outcome)
 		result := w.attempted(failed(outcome, found.Action))
 		result.Waits = len(w.sources) > 0 // One of them may be the cause.
 		return result
@@ -282,6 +285,7 @@ func done(last *release.Release) string {
 // Remove deletes what runs of the CR left on disk, and forgets its release.
 func (e *Engine) Remove(uid string) error {
 	e.rests.forget(types.UID(uid))
+	e.refusals.forget(uid)
 	e.said.forget(uid)
 	return e.Runner.Remove(uid)
 }
