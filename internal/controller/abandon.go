@@ -35,9 +35,11 @@ func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
 		return "the finalizer's content did not succeed, because it refuses the resource"
 	}
 	job := content.Job{Run: r.describe(a), Working: func(string) {}}
-	if grant, err := r.Access.Grant(a.cr, nil); err == nil {
-		defer grant.Revoke()
-		job.Kubeconfig = grant.Kubeconfig
+	if username, err := r.Watch.ServiceAccount.Username(a.cr, r.Defaults.ServiceAccount); err == nil {
+		if grant, err := r.Access.Grant(a.cr, username, nil); err == nil {
+			defer grant.Revoke()
+			job.Kubeconfig = grant.Kubeconfig
+		}
 	}
 	return work.Abandon(ctx, job)
 }

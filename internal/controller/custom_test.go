@@ -129,8 +129,8 @@ func TestARefusalIsAFailureThatCanBeShown(t *testing.T) {
 // lacking is access whose account lacks a right.
 type lacking struct{ Access }
 
-func (l lacking) Grant(cr *unstructured.Unstructured, labels map[string]string) (Grant, error) {
-	grant, err := l.Access.Grant(cr, labels)
+func (l lacking) Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (Grant, error) {
+	grant, err := l.Access.Grant(cr, username, labels)
 	grant.Denied = func() string { return "a right is missing" }
 	return grant, err
 }

@@ -11,8 +11,9 @@ import (
 
 // Access opens the Kubernetes API to the runs of a CR.
 type Access interface {
-	// Grant returns access that acts for the CR. What is written with it gets the labels.
-	Grant(cr *unstructured.Unstructured, labels map[string]string) (Grant, error)
+	// Grant returns access that acts for the CR, in the name of a user of the API server; "" is the
+	// manager. What is written with it gets the labels.
+	Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (Grant, error)
 }
 
 // Grant is the access of one run.

@@ -31,7 +31,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 	if r.prepare(ctx, a); a.refusal != nil {
 		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	}
-	grant, err := r.Access.Grant(a.cr, a.work.Labels())
+	grant, err := r.Access.Grant(a.cr, a.username, a.work.Labels())
 	if err != nil {
 		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}

@@ -24,6 +24,8 @@ type Defaults struct {
 	ReconcilePeriod time.Duration
 	// MaxBackoff caps the pause after failures.
 	MaxBackoff time.Duration
+	// ServiceAccount names the account of runs whose CR and watch name none; "" is the manager's own.
+	ServiceAccount string
 }
 
 // Reconciler reconciles the CRs of one watch. The fields are set once, before

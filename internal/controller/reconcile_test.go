@@ -65,7 +65,7 @@ func (f *runnerFunc) Remove(uid string) error {
 
 type accessFunc func(cr *unstructured.Unstructured) ([]byte, func(), error)
 
-func (f accessFunc) Grant(cr *unstructured.Unstructured, _ map[string]string) (Grant, error) {
+func (f accessFunc) Grant(cr *unstructured.Unstructured, _ string, _ map[string]string) (Grant, error) {
 	kubeconfig, revoke, err := f(cr)
 	return Grant{Kubeconfig: kubeconfig, Revoke: revoke}, err
 }

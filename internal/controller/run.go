@@ -28,6 +28,9 @@ func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 		}
 		a.refusal = content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
+	if a.username, err = r.Watch.ServiceAccount.Username(a.cr, r.Defaults.ServiceAccount); err != nil {
+		a.refusal = content.Refusal(content.ReasonInvalidSpec, err)
+	}
 	if a.refusal != nil { // It is a failure, and fit to be shown, whatever the content made it.
 		a.refusal = content.Refusal(a.refusal.Reason, errors.New(a.refusal.Message))
 	}
@@ -60,7 +63,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
-	grant, err := r.Access.Grant(a.cr, a.work.Labels())
+	grant, err := r.Access.Grant(a.cr, a.username, a.work.Labels())
 	if err != nil {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}

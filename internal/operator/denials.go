@@ -19,6 +19,8 @@ const maxDenials, maxDenialText = 3, 160
 type denials struct {
 	mu    sync.Mutex
 	texts map[string]bool
+	// username is that of the account; "" is the manager's.
+	username string
 }
 
 func (d *denials) add(denial access.Denial) {
@@ -27,7 +29,8 @@ func (d *denials) add(denial access.Denial) {
 	if d.texts == nil {
 		d.texts = map[string]bool{}
 	}
-	if len(d.texts) < 100 { // What content asks for is not bounded otherwise.
+	d.username = denial.Username // The manager lacks all of them, or the account that it acts as.
+	if len(d.texts) < 100 {      // What content asks for is not bounded otherwise.
 		d.texts[textOf(denial)] = true
 	}
 }
@@ -60,6 +63,9 @@ func (d *denials) say() string {
 	named := strings.Join(all[:min(len(all), maxDenials)], ", ")
 	if more := len(all) - maxDenials; more > 0 {
 		named += fmt.Sprintf(" (and %d more)", more)
+	}
+	if d.username != "" {
+		return "the account " + d.username + ", in whose name this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")"
 	}
 	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
 }

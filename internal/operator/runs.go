@@ -114,9 +114,9 @@ func confinement(o config.Options, all []watches.Watch) func(access.Owner) bool 
 type proxyAccess struct{ proxy *proxy.Proxy }
 
 // Grant implements controller.Access.
-func (o proxyAccess) Grant(cr *unstructured.Unstructured, labels map[string]string) (controller.Grant, error) {
+func (o proxyAccess) Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (controller.Grant, error) {
 	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
 	lacking := &denials{}
-	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Labels: labels, Denied: lacking.add})
+	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Username: username, Labels: labels, Denied: lacking.add})
 	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say}, err
 }

@@ -157,5 +157,5 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 }
 
 func defaults(o config.Options) controller.Defaults {
-	return controller.Defaults{ReconcilePeriod: max(o.ReconcilePeriod, 0), MaxBackoff: o.MaxBackoff}
+	return controller.Defaults{ReconcilePeriod: max(o.ReconcilePeriod, 0), MaxBackoff: o.MaxBackoff, ServiceAccount: o.DefaultServiceAccount}
 }

@@ -24,6 +24,7 @@ type rawWatch struct {
 	verbosity            int
 	finalizer            *rawFinalizer
 	chart                rawChart
+	account, accountPath textField
 	// lines holds the line of each field that the entry has.
 	lines map[string]int
 }
@@ -45,6 +46,7 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 	kinds := p.contentFields(d)
 	p.parseFields(followAlias(n), "a watch", recordLines(p.watchFields(d, kinds), d.lines))
 	valid := p.validateGVK(d)
+	p.completeServiceAccount(d)
 	p.completeContent(d, kinds, search)
 	return d.Watch, valid
 }
@@ -60,6 +62,8 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
 		"references":                  p.list(p.reference(d)),
 		"confineToNamespace":          p.boolean(&d.ConfineToNamespace),
+		"serviceAccountName":          p.text(&d.account),
+		"serviceAccountNamePath":      p.text(&d.accountPath),
 		"selector":                    p.selector(&d.Selector),
 		"timeout":                     p.duration(&d.Timeout),
 		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),

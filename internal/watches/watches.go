@@ -45,7 +45,9 @@ type Watch struct {
 	// ConfineToNamespace makes the API proxy refuse writes of a run outside of its CR's
 	// namespace.
 	ConfineToNamespace bool
-	MarkUnsafe         bool
+	// ServiceAccount says in whose name runs use the API.
+	ServiceAccount ServiceAccount `json:",omitzero"`
+	MarkUnsafe     bool
 	// Selector selects the CRs to run content for. It is never nil and selects all by
 	// default.
 	Selector labels.Selector

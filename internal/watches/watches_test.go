@@ -89,6 +89,8 @@ func TestLoadEveryField(t *testing.T) {
   - {version: v1, kind: Secret, name: spec.passwordSecret}
   - {group: a.example.com, version: v1beta1, kind: Account, name: "spec.users[*].account", namespace: spec.home, statusFields: [ready, url]}
   confineToNamespace: true
+  serviceAccountName: deployer
+  serviceAccountNamePath: spec.deploy.account
   blacklist:
   - {version: v1, kind: Pod}
   - {group: apps, kind: ReplicaSet}
@@ -125,12 +127,13 @@ func TestLoadEveryField(t *testing.T) {
 		},
 		WatchAnnotationsChanges: true,
 		ConfineToNamespace:      true,
+		ServiceAccount:          ServiceAccount{Name: "deployer", Path: Path{"spec", "deploy", "account"}},
 		Selector:                selector,
 		MaxConcurrentReconciles: 4,
 		Verbosity:               &zero,
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-		Line:                    35,
+		Line:                    37,
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,
 		WatchDependentResources: true,

@@ -47,6 +47,12 @@ type Settings struct {
 	WatchClusterScopedResources *bool `watch:"watchClusterScopedResources"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
+	// ServiceAccountName is the account of each resource's namespace in whose name its runs use the
+	// API; "": Options.DefaultServiceAccount.
+	ServiceAccountName string `watch:"serviceAccountName"`
+	// ServiceAccountNamePath is the path to the field of the resource that names it, such as
+	// spec.serviceAccountName, and comes before ServiceAccountName.
+	ServiceAccountNamePath string `watch:"serviceAccountNamePath"`
 }
 
 // Reference finds the objects of a kind that a resource names.

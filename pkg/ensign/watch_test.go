@@ -55,6 +55,8 @@ const everyField = `
   references: [{version: v1, kind: Secret, name: spec.secret, namespace: spec.home, statusFields: [ready]}]
   watchDependentResources: false
   confineToNamespace: true
+  serviceAccountName: deployer
+  serviceAccountNamePath: spec.account
   manageStatus: false
   watchClusterScopedResources: true
   blacklist: [{group: apps, kind: Deployment}]
@@ -91,7 +93,7 @@ func inGo() []Watch {
 		Playbook{
 			Kind: widget, Playbook: "play.yml",
 			Settings: Settings{
-				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), WatchClusterScopedResources: new(true), ConfineToNamespace: true,
+				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), WatchClusterScopedResources: new(true), ConfineToNamespace: true, ServiceAccountName: "deployer", ServiceAccountNamePath: "spec.account",
 				Selector: &metav1.LabelSelector{
 					MatchLabels:      map[string]string{"a": "b"},
 					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"d", "e"}}},

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Error is an error that one setting causes.
@@ -53,6 +55,7 @@ func (o Options) Check() error {
 		failIf(o.ArtifactsMaxBytes > 0 && o.ArtifactsMaxBytes < 1<<20, "ArtifactsMaxBytes", o.ArtifactsMaxBytes, "allowed is 1Mi and more, or 0"),
 		checkQuotes("AnsibleArgs", o.AnsibleArgs),
 		checkNames("DropEnv", o.DropEnv),
+		checkServiceAccount("DefaultServiceAccount", o.DefaultServiceAccount),
 		checkAddress("UserMetricsBindAddress", o.UserMetricsBindAddress),
 		checkTaskEvents(o.TaskEvents),
 	)
@@ -85,6 +88,10 @@ func checkNames(field string, names []string) error {
 		}
 	}
 	return nil
+}
+
+func checkServiceAccount(field, name string) error {
+	return failIf(name != "" && len(validation.IsDNS1123Subdomain(name)) > 0, field, name, "allowed is the name of a service account, such as deployer")
 }
 
 func checkAddress(field, value string) error {

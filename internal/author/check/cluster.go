@@ -62,7 +62,7 @@ func (p *Project) cluster(ctx context.Context, c Cluster) error {
 			return err
 		}
 	}
-	return errors.Join(p.mayDo(ctx, account, c), p.podSecurity(ctx, own, c))
+	return errors.Join(p.mayDo(ctx, account, c), p.accountsMayDo(ctx, c), p.podSecurity(ctx, own, c))
 }
 
 // served adds a kind that the cluster does not serve as the watch wants it.

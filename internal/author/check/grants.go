@@ -22,8 +22,10 @@ func (p *Project) Needs() rights.Needs {
 		c.Unit(u.Unit, u.Index)
 		u.wing.needs(&c, u)
 	}
-	for i, need := range c.All {
-		c.All[i].Where = strings.ReplaceAll(need.Where, p.options.Dir+string(filepath.Separator), "")
+	for _, needs := range [][]rights.Need{c.All, c.Accounts} {
+		for i, need := range needs {
+			needs[i].Where = strings.ReplaceAll(need.Where, p.options.Dir+string(filepath.Separator), "")
+		}
 	}
 	return c.Needs
 }

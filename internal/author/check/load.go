@@ -40,6 +40,8 @@ type Project struct {
 	absentCollections, absentLibraries absences
 	// near has names that may be meant by plugins that are not there, as the reader found them.
 	near map[string][]string
+	// samplesRead are the objects below config/samples.
+	samplesRead []*customResource
 }
 
 // Unit is the content of a watch with the variables of its kind.

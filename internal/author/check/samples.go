@@ -54,7 +54,8 @@ func (c *customResource) at(path string) source.Position {
 // Molecule's converge.yml applies, and returns them.
 func (p *Project) customResources(ctx context.Context) []*customResource {
 	validators := map[schema.GroupVersionKind]*definitions.Validator{}
-	all := append(p.sampleFiles(), p.converging()...)
+	p.samplesRead = p.sampleFiles()
+	all := append(slices.Clone(p.samplesRead), p.converging()...)
 	all = slices.DeleteFunc(all, func(c *customResource) bool { return !p.isDefined(c) })
 	for _, c := range all {
 		validator, asked := validators[c.gvk]

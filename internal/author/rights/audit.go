@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
 // maxLine bounds a line of an audit log: with the bodies of requests they are long.
@@ -13,7 +15,8 @@ const maxLine = 64 << 20
 
 // FromAudit returns the rights that an account has used, from an API server's audit log in JSON
 // lines. An empty user means each account whose name begins with system:serviceaccount:.
-// Requests that were denied count too: the account needs the right.
+// Requests that were denied count too: the account needs the right. Of a request in the name of
+// another account, who sends it needs the right to act as that one, and the other the rest.
 func FromAudit(log io.Reader, user string) (Needs, error) {
 	var needs Needs
 	lines := bufio.NewScanner(log)
@@ -30,22 +33,40 @@ func FromAudit(log io.Reader, user string) (Needs, error) {
 				Resource    string `json:"resource"`
 				Subresource string `json:"subresource"`
 			} `json:"objectRef"`
-			User struct {
-				Username string `json:"username"`
-			} `json:"user"`
+			User         auditUser  `json:"user"`
+			Impersonated *auditUser `json:"impersonatedUser"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return needs, fmt.Errorf("line %d is no event of an audit log: %w", n, err)
 		}
-		if e.ObjectRef == nil || e.ObjectRef.Resource == "" || user != "" && e.User.Username != user ||
-			user == "" && (!strings.HasPrefix(e.User.Username, "system:serviceaccount:") || strings.HasPrefix(e.User.Username, "system:serviceaccount:kube-system:")) {
+		where, actor := fmt.Sprintf("the audit log, line %d", n), e.User
+		if e.Impersonated != nil {
+			if e.User.is(user) && strings.HasPrefix(e.Impersonated.Username, serviceaccount.ServiceAccountUsernamePrefix) {
+				needs.All = append(needs.All, Need{Right: Right{Resource: "serviceaccounts", Verb: "impersonate"}, Where: where, Anywhere: true})
+			}
+			actor = *e.Impersonated
+		}
+		if e.ObjectRef == nil || e.ObjectRef.Resource == "" || !actor.is(user) {
 			continue
 		}
 		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 		right := Right{Group: e.ObjectRef.Group, Resource: resource, Verb: e.Verb}
-		needs.All = append(needs.All, Need{Right: right, Scope: scopeOf(right), Where: fmt.Sprintf("the audit log, line %d", n), Anywhere: true})
+		needs.All = append(needs.All, Need{Right: right, Scope: scopeOf(right), Where: where, Anywhere: true})
 	}
 	return needs, lines.Err()
+}
+
+type auditUser struct {
+	Username string `json:"username"`
+}
+
+// is reports whether this is the user, or, where that is "", any service account outside of kube-system.
+func (u auditUser) is(user string) bool {
+	if user != "" {
+		return u.Username == user
+	}
+	namespace, _, err := serviceaccount.SplitUsername(u.Username)
+	return err == nil && namespace != "kube-system"
 }
 
 // scopeOf puts what the manager itself asks for into the role that has it.

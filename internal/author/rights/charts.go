@@ -17,9 +17,9 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // objects that the chart renders and those that its templates look up, for the definitions that it
 // comes with, and for what its roles give. where names the chart's watch, which is at a position.
 func (c *Collector) Chart(at source.Position, where string, chart *describe.Chart, objects []describe.Object) {
-	c.manager(at, "", "secrets", where+": its revisions", released...)
+	c.run(at, "", "secrets", where+": its revisions", released...)
 	if len(chart.CRDs) > 0 {
-		c.manager(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
+		c.run(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
 	}
 	own := Collector{CRDs: slices.Clone(c.CRDs)} // Which also knows the chart's kinds.
 	define := func(d describe.Definition) {
@@ -38,12 +38,15 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 		group, resource := own.resource(o.APIVersion, o.Kind)
 		if key := [2]string{group, resource}; !seen[key] {
 			seen[key] = true
-			c.manager(at, group, resource, where+": "+o.Kind, released...)
+			c.run(at, group, resource, where+": "+o.Kind, released...)
+			if c.inName { // Whose rights have no "watch" for the manager.
+				c.manager(at, group, resource, "the manager: changes of children", "list", "watch")
+			}
 		}
 	}
 	for _, l := range chart.Lookups {
 		group, resource := own.resource(l.APIVersion, l.Kind)
-		c.manager(at, group, resource, where+": lookup of a "+l.Kind, "get", "list")
+		c.run(at, group, resource, where+": lookup of a "+l.Kind, "get", "list")
 	}
 	if chart.LooksUpMore {
 		c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart looks up by a kind that is no plain text")
@@ -57,7 +60,7 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 func (c *Collector) ValuesFrom(at source.Position, where string, kinds []string) {
 	for _, kind := range kinds {
 		_, resource := c.resource("v1", kind)
-		c.manager(at, "", resource, where+": its valuesFrom", "get")
+		c.run(at, "", resource, where+": its valuesFrom", "get")
 	}
 }
 
@@ -75,12 +78,12 @@ func (c *Collector) roles(at source.Position, where string, objects []describe.O
 			}
 			for _, group := range rule.APIGroups {
 				for _, resource := range resources {
-					c.manager(at, group, resource, where+": what its "+o.Kind+" gives", rule.Verbs...)
+					c.run(at, group, resource, where+": what its "+o.Kind+" gives", rule.Verbs...)
 				}
 			}
 		}
 		if o.Aggregates {
-			c.manager(at, rbacGroup, "clusterroles", where+": a ClusterRole that aggregates others", "escalate")
+			c.run(at, rbacGroup, "clusterroles", where+": a ClusterRole that aggregates others", "escalate")
 		}
 	}
 	for _, o := range objects {
@@ -93,6 +96,6 @@ func (c *Collector) roles(at source.Position, where string, objects []describe.O
 		if !here { // Else its name depends on the release's.
 			right.Name = o.RoleRef.Name
 		}
-		c.All = append(c.All, Need{Right: right, Where: where + ": " + o.Kind, At: at})
+		c.runNeeds(Need{Right: right, Where: where + ": " + o.Kind, At: at})
 	}
 }

@@ -72,14 +72,20 @@ type Unknown struct {
 
 // Needs are all rights that an operator needs.
 type Needs struct {
-	All     []Need
-	Unknown []Unknown
+	All []Need
+	// Accounts are the rights of the accounts in whose name runs use the API, in the namespaces of
+	// their custom resources.
+	Accounts []Need
+	Unknown  []Unknown
 }
 
 // Collector collects needs.
 type Collector struct {
 	CRDs []schema.CRD
 	Needs
+
+	// inName is set while the runs of a watch use the API in the name of a service account.
+	inName bool
 }
 
 // resource returns the group and resource of a kind of which the API version names the group.
@@ -118,8 +124,21 @@ func (c *Collector) manager(at source.Position, group, resource, where string, v
 }
 
 func (c *Collector) task(at source.Position, group, resource string, verbs ...string) {
+	c.run(at, group, resource, fmt.Sprintf("%s:%d", at.File, at.Line), verbs...)
+}
+
+// run adds what a run does: in the name of the watch's service account, or of the manager.
+func (c *Collector) run(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
-		c.All = append(c.All, Need{Right: subject{group: group, resource: resource}.right(verb), Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
+		c.runNeeds(Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at})
+	}
+}
+
+func (c *Collector) runNeeds(need Need) {
+	if c.inName {
+		c.Accounts = append(c.Accounts, need)
+	} else {
+		c.All = append(c.All, need)
 	}
 }
 
@@ -141,6 +160,7 @@ func (c *Collector) Engine() {
 // Unit adds what a watch, its references and its tasks need.
 func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	w := u.Watch
+	c.inName = w.ServiceAccount.IsSet()
 	gv := w.GVK.GroupVersion().String()
 	group, resource := c.resource(gv, w.GVK.Kind)
 	where := fmt.Sprintf("the manager: the watch on line %d of watches.yaml", w.Line)
@@ -155,6 +175,9 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	for _, r := range w.References {
 		group, resource := c.resource(r.GVK.GroupVersion().String(), r.GVK.Kind)
 		c.manager(at, group, resource, where+", its references", "list", "watch")
+	}
+	if c.inName {
+		c.manager(at, "", "serviceaccounts", where+", in whose name its runs use the API", "impersonate")
 	}
 	for _, t := range u.Tasks {
 		c.tasks(u, i, t)

@@ -1,15 +1,18 @@
 package rights
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -43,6 +46,53 @@ func TestRightsOfAnAuditLog(t *testing.T) {
 	}
 	if _, err := FromAudit(strings.NewReader("{}\nno event\n"), ""); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("want an error that names the line, got %v", err)
+	}
+}
+
+func TestRightsUsedInTheNameOfAnother(t *testing.T) {
+	const log = `{"verb":"list","user":{"username":"system:serviceaccount:ns:op"},"impersonatedUser":{"username":"system:serviceaccount:ns:tenant"},"objectRef":{"resource":"secrets"}}
+{"verb":"get","user":{"username":"admin"},"impersonatedUser":{"username":"system:serviceaccount:ns:tenant"},"objectRef":{"resource":"pods"}}
+{"verb":"get","user":{"username":"system:serviceaccount:ns:op"},"impersonatedUser":{"username":"somebody"},"objectRef":{"resource":"nodes"}}
+`
+	acts, list, get := Right{"", "serviceaccounts", "impersonate", ""}, Right{"", "secrets", "list", ""}, Right{"", "pods", "get", ""}
+	for user, want := range map[string]map[Right]bool{
+		"system:serviceaccount:ns:op":     {acts: true},
+		"system:serviceaccount:ns:tenant": {list: true, get: true},
+		"":                                {acts: true, list: true, get: true},
+	} {
+		needs, err := FromAudit(strings.NewReader(log), user)
+		if diff := cmp.Diff(want, needs.Rights()); diff != "" || err != nil {
+			t.Errorf("%q (-want +got): %v\n%s", user, err, diff)
+		}
+	}
+}
+
+func TestRightsOfRunsWithAnAccountAreTheAccounts(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"play.yml": "- hosts: localhost\n  tasks:\n  - kubernetes.core.k8s: {definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}\n"})
+	watch := watches.Watch{
+		GVK: schema.GroupVersionKind{Group: "demo.example.com", Version: "v1", Kind: "Thing"}, Content: watches.Content{Playbook: filepath.Join(dir, "play.yml")},
+		ServiceAccount: watches.ServiceAccount{Name: "deployer"}, WatchDependentResources: true,
+	}
+	c := Collector{}
+	for _, u := range source.Walk([]watches.Watch{watch}, source.Search{Dir: dir}) {
+		c.Unit(u, u.Index())
+	}
+	c.Chart(source.Position{Line: 1}, "the chart", &describe.Chart{}, []describe.Object{{APIVersion: "v1", Kind: "Service", Name: "s"}})
+	accounts, manager := Needs{All: c.Accounts}.Rights(), c.Rights()
+	for _, right := range []Right{{"", "configmaps", "create", ""}, {"", "configmaps", "get", ""}, {"", "services", "patch", ""}, {"", "secrets", "delete", ""}} {
+		if !accounts[right] || manager[right] {
+			t.Errorf("%s: want it for the account alone", right)
+		}
+	}
+	for _, right := range []Right{{"", "serviceaccounts", "impersonate", ""}, {"", "configmaps", "watch", ""}, {"", "services", "list", ""}} {
+		if !manager[right] {
+			t.Errorf("%s: want it for the manager", right)
+		}
+	}
+	var out strings.Builder
+	if err := c.Write(&out, "mine", nil); err != nil || !strings.Contains(out.String(), "name: mine-account\n") {
+		t.Errorf("want a role for accounts: %v\n%s", err, out.String())
 	}
 }
 

@@ -29,15 +29,21 @@ func (o Owner) String() string {
 // Session is the access of one run to the API. Two sessions are the same if their pointers are.
 type Session struct {
 	Owner Owner
+	// Username is the API server's user name in whose name every request of the run is made; "" for
+	// the manager's own.
+	Username string
 	// Labels are set on the objects that the run writes.
 	Labels map[string]string
-	// Denied is called with each request that the API server refuses because the manager's
-	// account lacks the right. It may be nil, and may be called concurrently.
+	// Denied is called with each request that the API server refuses because the account of the
+	// run lacks the right. It may be nil, and may be called concurrently.
 	Denied func(Denial)
 }
 
-// Denial is a right that the account of the manager lacks.
+// Denial is a right that an account lacks.
 type Denial struct {
+	// Username is that of the account; "" is the manager's.
+	Username string
+
 	Verb, Group, Resource, Subresource string
 	// Namespace is "" where the request was not for one namespace.
 	Namespace string

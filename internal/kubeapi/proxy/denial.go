@@ -31,18 +31,22 @@ func (a *answerWriter) Write(b []byte) (int, error) {
 	return a.cancelableWriter.Write(b)
 }
 
-// reportDenial tells the session of a request that was refused because the manager's account
-// lacks a right. A 403 may have other reasons: a quota, a webhook, a namespace that goes,
+// reportDenial tells the session of a request that was refused because its account lacks a right. A 403 may have other reasons: a quota, a webhook, a namespace that goes,
 // confinement. The authorizer's message, as JSON or Protobuf, has the verb; all else is taken
 // from the request, because the message also has names that its client chose.
 func (a *answerWriter) reportDenial(q *request) {
 	if !a.forbidden || q.session.Denied == nil || !q.info.IsResourceRequest || q.impersonates() {
 		return
 	}
+	if bytes.Contains(a.beginning, []byte(" cannot impersonate resource ")) && q.username() != "" {
+		q.session.Denied(access.Denial{Verb: "impersonate", Resource: "serviceaccounts", Namespace: q.session.Owner.Namespace})
+		return
+	}
 	for _, verb := range []string{q.info.Verb, "get"} { // The proxy itself gets what a write changes.
 		if bytes.Contains(a.beginning, []byte(" cannot "+verb+" resource ")) {
 			q.session.Denied(access.Denial{
-				Verb: verb, Group: q.info.APIGroup, Resource: q.info.Resource, Subresource: q.info.Subresource, Namespace: q.namespace(),
+				Username: q.username(),
+				Verb:     verb, Group: q.info.APIGroup, Resource: q.info.Resource, Subresource: q.info.Subresource, Namespace: q.namespace(),
 			})
 			return
 		}

@@ -121,15 +121,28 @@ func (p *Proxy) checkImpersonation(_ http.ResponseWriter, q *request) error {
 			return refusal(http.StatusBadRequest, "the header Connection would remove %s", strings.TrimSpace(hop))
 		}
 	}
-	if !p.impersonates {
-		return nil // The API server judges whether the manager may impersonate.
+	header, username := impersonation(q.Header), q.username()
+	switch {
+	case username != "" && p.impersonates:
+		return refusal(http.StatusForbidden, "the manager's own kubeconfig impersonates an account, so that no run can act as %s (serviceAccountName): use a kubeconfig that does not", username)
+	case header == "":
+		return nil
+	case username != "":
+		return refusal(http.StatusForbidden, "the run acts as %s (serviceAccountName), and %s would replace that", username, header)
+	case p.impersonates:
+		return refusal(http.StatusForbidden, "the manager's own kubeconfig impersonates an account, and %s would replace that", header)
 	}
-	for name := range q.Header {
+	return nil // The API server judges whether the manager may impersonate.
+}
+
+// impersonation returns the name of a header by which the client acts as somebody else; "" if there is none.
+func impersonation(header http.Header) string {
+	for name := range header {
 		if strings.HasPrefix(strings.ToLower(name), impersonatePrefix) {
-			return refusal(http.StatusForbidden, "the manager's own kubeconfig impersonates an account, and %s would replace that", name)
+			return name
 		}
 	}
-	return nil
+	return ""
 }
 
 // bearerProtocol is the prefix of a WebSocket subprotocol that carries a token.

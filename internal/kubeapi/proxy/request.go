@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -72,13 +71,15 @@ func (q *request) readsOnly() bool {
 }
 
 // impersonates reports whether the client asks to act as another account.
-func (q *request) impersonates() bool {
-	for name := range q.Header {
-		if strings.HasPrefix(strings.ToLower(name), impersonatePrefix) {
-			return true
-		}
+func (q *request) impersonates() bool { return impersonation(q.Header) != "" }
+
+// username returns the user in whose name the run makes all requests; "" for the manager. A request
+// to the open port is of no run.
+func (q *request) username() string {
+	if q.session == nil {
+		return ""
 	}
-	return false
+	return q.session.Username
 }
 
 func (q *request) write() access.Write {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/upstream"
 )
 
 // ServeHTTP answers one request of a run.
@@ -16,7 +17,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	ctx, cancel := granted.requestContext(r.Context(), w)
+	ctx, cancel := granted.requestContext(upstream.As(r.Context(), granted.session.Username), w)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
 	answer := &answerWriter{cancelableWriter: &cancelableWriter{w, ctx}}

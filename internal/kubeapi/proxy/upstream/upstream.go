@@ -43,6 +43,7 @@ func New(cfg *rest.Config, onError func(w http.ResponseWriter, err error)) (*Ups
 	if err != nil {
 		return nil, fmt.Errorf("prepare upgraded connections to the API server %q: %w", cfg.Host, err)
 	}
+	direct = inNames{direct}
 	u := &Upstream{forward: forwarder(target, direct, upgrade, onError)}
 	return u, u.addClients(cfg, &http.Client{Transport: direct})
 }
@@ -100,5 +101,5 @@ func upgradeTransport(cfg *rest.Config) (utilproxy.UpgradeRequestRoundTripper, e
 		return nil, err
 	}
 	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, DialContext: cfg.Dial}
-	return utilproxy.NewUpgradeRequestRoundTripper(connection, credentials), nil
+	return utilproxy.NewUpgradeRequestRoundTripper(connection, inNames{credentials}), nil
 }
