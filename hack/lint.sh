@@ -63,7 +63,7 @@ dockerfile_lint() {
 ansible_content_lint() {
   ansible-lint --offline --strict
   local project
-  for project in examples/hybrid examples/visitors/ansible; do
+  for project in examples/etcd examples/hybrid examples/visitors/ansible; do
     (cd "$project" && ansible-lint --offline --strict)
   done
 }

@@ -2,6 +2,7 @@
 # Builds the node's programs into $NODE_WORK/bin, each set when it is missing or its pin
 # has changed. The sources come from the Go module proxy, pinned byte for byte by the
 # go.sum of their modules. The control plane is that of `make controlplane`.
+#   build.sh etcd   builds the programs of the images of etcd instead
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # As hack/controlplane/build.sh: the packages that both need are compiled once.
@@ -37,8 +38,18 @@ containerd() { compile containerd -buildvcs=false -tags 'no_btrfs no_devmapper n
 
 addons() { compile addons -buildvcs=false -ldflags '-s -w' -o "$bin/" ./...; }
 
+# In a directory of the version: three programs of the same names.
+etcd() { compile etcd -buildvcs=false -ldflags '-s -w' -o "$bin/etcd-$(basename "$PWD")/" tool; }
+
 [[ -x $controlplane/kube-apiserver ]] || die "there is no $controlplane: run \"make controlplane\""
 mkdir -p "$bin"
+if [[ ${1:-} == etcd ]]; then
+  for module in "$here"/etcd/*/; do
+    mkdir -p "$bin/etcd-$(basename "$module")"
+    set_of "etcd-$(basename "$module")" "${module%/}" etcd
+  done
+  exit
+fi
 set_of kubelet "$root/hack/controlplane" kubernetes
 set_of containerd "$here/containerd" containerd
 set_of addons "$here/addons" addons

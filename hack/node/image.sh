@@ -11,8 +11,10 @@
 #                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
 #   image.sh hybrid                 hybrid:node, of examples/hybrid, and memcached:1.6, a stand-in: Debian's memcached
 #   image.sh visitors [VARIANT…]    visitors:1.0, of examples/visitors/app, and visitors-VARIANT:node of operators there
+#   image.sh etcd                   quay.io/coreos/etcd of the versions in etcd/: their three programs alone; and
+#                                   etcd-operator:node, of examples/etcd
 #
-# The last six are built by hack/image/builder.sh on stand-ins of the images that the
+# The last seven are built by hack/image/builder.sh on stand-ins of the images that the
 # Dockerfile names. What they prove is its steps, not the published bases.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -155,7 +157,25 @@ visitors() {
   for variant in "${@:-ansible}"; do project "$root/examples/visitors/$variant" "visitors-$variant:node"; done
 }
 
+# etcd packs the programs as the published images have them: on the PATH, and no shell beside them.
+etcd() {
+  local module name version work
+  "$here/build.sh" etcd
+  for module in "$here"/etcd/*/; do
+    name=etcd-$(basename "$module")
+    version=$(go -C "$module" list -m -f '{{.Version}}' go.etcd.io/etcd/server/v3)
+    work=$(mktemp -d -p "$state")
+    mkdir -p "$work/root/usr/local/bin"
+    cp "$bin/$name"/etcd{ctl,utl} "$work/root/usr/local/bin/"
+    cp "$bin/$name/server" "$work/root/usr/local/bin/etcd" # Go names it after its folder.
+    tar -C "$work/root" --owner=0 --group=0 -cf "$work/root.tar" .
+    pack "quay.io/coreos/etcd:$version" '"Cmd":["etcd"]' "$work/root.tar"
+    rm -r "$work"
+  done
+  project "$root/examples/etcd" etcd-operator:node
+}
+
 case ${1:-} in
-program | mysql | product | fixture | project | generated | hybrid | visitors) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…]" ;;
+program | mysql | product | fixture | project | generated | hybrid | visitors | etcd) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…] | etcd" ;;
 esac
