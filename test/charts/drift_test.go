@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,6 +72,7 @@ var _ = Describe("a release whose objects others change", func() {
 				"a.yaml": configMap("a", "{}", `a: {{ .Values.a }}`), "b.yaml": configMap("b", "{}", "b: c"),
 				"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}-a'}\nstringData: {password: sesame, other: one}\n",
 				"web.yaml":    web,
+				"once.yaml":   "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '{{ .Release.Name }}-once'}\nspec: {suspend: true, ttlSecondsAfterFinished: 600, template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}}\n",
 			}, `  driftIgnore:
   - {kind: Deployment, group: apps, pointers: [/spec/replicas, /spec/template/spec/containers/name=two/image, /spec/nothing~1like/this]}
   - {kind: StatefulSet, pointers: [/spec/replicas]}
@@ -180,6 +182,16 @@ var _ = Describe("a release whose objects others change", func() {
 			}).Should(Succeed())
 			answered(ctx, s, cr, "seeing")
 			Expect(compared(ctx)).To(Equal(harness.Condition{}))
+		})
+
+		It("leaves a Job gone that the cluster deletes when its work is done, until the next revision", func(ctx context.Context) {
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "fixed-once"}}
+			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			Eventually(ctx, objectNamed(s, "fixed-once", job)).Should(site.BeGone())
+			answered(ctx, s, cr, "done")
+			Expect(objectNamed(s, "fixed-once", job)(ctx)).To(site.BeGone())
+			Expect(k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"a":"d"}}`)))).To(Succeed())
+			Eventually(ctx, objectNamed(s, "fixed-once", job)).Should(Succeed())
 		})
 	})
 })
