@@ -11,11 +11,13 @@ import (
 )
 
 // front is a chart with what asks an operator for rights: roles of its own, one of them aggregating
-// others, bindings of roles of others, a lookup, a definition with an object of it, and a hook.
+// others, bindings of roles of others, a lookup, a definition with an object of it, and a hook. Its
+// schema is larger than an annotation may be, in which kubectl apply keeps what it has applied.
 func front() map[string]string {
 	return map[string]string{
-		"front/Chart.yaml":  "apiVersion: v2\nname: front\nversion: 1.2.3\n",
-		"front/values.yaml": "# Who is greeted.\nwho: all\n",
+		"front/Chart.yaml":         "apiVersion: v2\nname: front\nversion: 1.2.3\n",
+		"front/values.yaml":        "# Who is greeted.\nwho: all\n",
+		"front/values.schema.json": `{"type": "object", "properties": {"who": {"type": "string", "description": "` + strings.Repeat("Who is greeted. ", 20_000) + `"}}}`,
 		"front/crds/menu.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: menuses.front.example.com}\nspec:\n  group: front.example.com\n  scope: Namespaced\n" +
 			"  names: {kind: Menus, plural: menuses}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n",
 		"front/templates/all.yaml": `
@@ -111,7 +113,7 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", "crd/fronts.demo.myorg.tld", late)
-	d.run(0, "kubectl", "apply", "-k", "config/default")
+	d.run(0, "kubectl", "apply", "--server-side", "-k", "config/default")
 	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")
 

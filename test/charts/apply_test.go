@@ -159,6 +159,7 @@ var _ = Describe("a chart in which a variable stands twice", func() {
 		after := &appsv1.Deployment{}
 		Expect(objectNamed(s, "adopted", after)(ctx)).To(Succeed())
 		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.OwnerReferences).To(ConsistOf(HaveField("UID", cr.GetUID())))
 		Expect(after.Spec.Template.Spec.Containers).To(HaveLen(1))
 		Expect(values(s, "adopted")(ctx)).To(Equal([]string{"LEVEL=info"}))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())

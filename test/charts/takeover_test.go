@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,6 +251,15 @@ var _ = Describe("a release of operator-sdk's Helm operator", func() {
 			strconv.Itoa(len(states) + 1): "superseded", strconv.Itoa(len(states) + 2): "deployed",
 		}))
 	}, states)
+
+	It("goes on after somebody has upgraded it by the helm command", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": kept}, "")
+		cr := left(ctx, s, []common.Status{common.StatusSuperseded, common.StatusDeployed}, "helm.sdk.operatorframework.io/uninstall-release")
+		helm(s, "upgrade", "former", filepath.Join(s.Options.Project, "chart"), "--server-side=false")
+		s.Start(ctx, hello.Kind)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(statuses(s, "former")(ctx)).To(Equal(map[string]string{"4": "superseded", "5": "deployed"}))
+	})
 
 	DescribeTable("goes with its resource", func(ctx context.Context, states ...common.Status) {
 		for _, finalizer := range []string{"helm.sdk.operatorframework.io/uninstall-release", "uninstall-helm-release"} {

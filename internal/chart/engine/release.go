@@ -114,7 +114,7 @@ func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 	case w.finalizing || !w.engine.Watch.Chart.Adopt:
 		return false, nil
 	}
-	for _, link := range f.history.Revisions[0].Links {
+	for _, link := range f.history.Links() {
 		owner := &unstructured.Unstructured{}
 		owner.SetGroupVersionKind(link.GroupVersionKind)
 		owner.SetNamespace(link.Namespace)

@@ -182,10 +182,10 @@ func (w *work) marked(live metav1.Object) bool {
 
 // aggregatedAnew reports whether the cluster has made the object itself, after the release's own was
 // deleted: the controller that aggregates ClusterRoles applies one by its name alone, and so brings
-// back the rules of one that went while a role went over which it aggregates.
+// back the rules of one that went while a role went over which it aggregates. Where there are no rules,
+// it has said nothing of the object, and nobody is named as a writer.
 func aggregatedAnew(recorded *unstructured.Unstructured, live metav1.Object) bool {
 	const controller = "clusterrole-aggregation-controller"
 	rule, _, _ := unstructured.NestedMap(recorded.Object, "aggregationRule")
-	writers := live.GetManagedFields()
-	return rule != nil && len(writers) > 0 && !slices.ContainsFunc(writers, func(w metav1.ManagedFieldsEntry) bool { return w.Manager != controller })
+	return rule != nil && !slices.ContainsFunc(live.GetManagedFields(), func(w metav1.ManagedFieldsEntry) bool { return w.Manager != controller })
 }

@@ -72,18 +72,29 @@ type Revision struct {
 
 func (r Revision) wasDeployed() bool { return r.Status == deployed || r.Status == "superseded" }
 
-// Owners says for people to whom the release belongs, by what its newest revision names.
+// Links returns the owners that the release's newest revision names which names any: those that
+// somebody makes of it by Helm's command name none.
+func (h History) Links() []Link {
+	for _, revision := range h.Revisions {
+		if len(revision.Links) > 0 {
+			return revision.Links
+		}
+	}
+	return nil
+}
+
+// Owners says for people to whom the release belongs.
 func (h History) Owners() string {
 	if len(h.Revisions) == 0 {
 		return "nobody"
 	}
-	return owners(h.Revisions[0].Links)
+	return owners(h.Links())
 }
 
 // Claimed reports whether the release is the CR's although the manager has not sealed it: an
 // earlier operator has made it for the CR, or for a predecessor of its kind and name.
 func (h History) Claimed(owner order.Owner) bool {
-	return len(h.Revisions) > 0 && slices.ContainsFunc(h.Revisions[0].Links, func(l Link) bool { return l.names(owner) })
+	return slices.ContainsFunc(h.Links(), func(l Link) bool { return l.names(owner) })
 }
 
 // Decision is what a release needs.

@@ -95,16 +95,17 @@ func TestWhoseAReleaseIs(t *testing.T) {
 		history History
 		want    bool
 	}{
-		"no release":              {History{}, false},
-		"Helm's command":          {History{Revisions: []Revision{{Version: 1}}}, false},
-		"the CR's":                {link("g", "K", "ns", "a", "u1"), true},
-		"a predecessor's":         {link("g", "K", "ns", "a", "u0"), true},
-		"one by annotation":       {link("g", "K", "ns", "a", ""), true},
-		"another kind's":          {link("g", "L", "ns", "a", "u1"), false},
-		"another group's":         {link("h", "K", "ns", "a", "u1"), false},
-		"that of another name":    {link("g", "K", "ns", "b", "u2"), false},
-		"from another namespace":  {link("g", "K", "other", "a", ""), false},
-		"the newest one's counts": {History{Revisions: []Revision{{Version: 2}, link("g", "K", "ns", "a", "u1").Revisions[0]}}, false},
+		"no release":             {History{}, false},
+		"Helm's command":         {History{Revisions: []Revision{{Version: 1}}}, false},
+		"the CR's":               {link("g", "K", "ns", "a", "u1"), true},
+		"a predecessor's":        {link("g", "K", "ns", "a", "u0"), true},
+		"one by annotation":      {link("g", "K", "ns", "a", ""), true},
+		"another kind's":         {link("g", "L", "ns", "a", "u1"), false},
+		"another group's":        {link("h", "K", "ns", "a", "u1"), false},
+		"that of another name":   {link("g", "K", "ns", "b", "u2"), false},
+		"from another namespace": {link("g", "K", "other", "a", ""), false},
+		"somebody has upgraded it by Helm's command": {History{Revisions: []Revision{{Version: 2}, link("g", "K", "ns", "a", "u1").Revisions[0]}}, true},
+		"the newest one's counts":                    {History{Revisions: []Revision{link("g", "K", "ns", "b", "u2").Revisions[0], link("g", "K", "ns", "a", "u1").Revisions[0]}}, false},
 	} {
 		if got := test.history.Claimed(owner); got != test.want {
 			t.Errorf("%s: got %v", why, got)

@@ -17,7 +17,11 @@ func labelled(t ownership.Target) ownership.Target {
 }
 
 func TestLabels(t *testing.T) {
-	const linked = `"ownerReferences":[` + ours + `]`
+	const (
+		linked = `"ownerReferences":[` + ours + `]`
+		mark   = `"meta.helm.sh/release-name":"r"`
+		marked = `"annotations":{` + mark + `}`
+	)
 	for name, test := range map[string]struct {
 		target                  ownership.Target
 		verb, contentType, body string
@@ -45,6 +49,14 @@ func TestLabels(t *testing.T) {
 		"one that removes them all":    {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/labels"}]`, `{"metadata":{"labels":{"a":"b"}}}`, `[{"op":"remove","path":"/metadata/labels"},{"op":"add","path":"/metadata/labels","value":{` + stamped + `}}]`},
 		"one that moves them away":     {inNamespace(), "patch", jsonPatchType, `[{"op":"move","from":"/metadata/labels","path":"/data"}]`, `{"metadata":{"labels":{"a":"b"}}}`, `[{"op":"move","from":"/metadata/labels","path":"/data"},{"op":"add","path":"/metadata/labels","value":{` + stamped + `}}]`},
 		"one of another label":         {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`, `{"metadata":{"labels":{}}}`, same},
+
+		"an apply of what the release has adopted":       {inNamespace(), "patch", applyType, `{"metadata":{` + marked + `}}`, `{"metadata":{"name":"c"}}`, `{"metadata":{` + marked + `,"labels":{` + stamped + `},` + linked + `}}`},
+		"one of what is to be kept":                      {inNamespace(), "patch", applyType, `{"metadata":{"annotations":{` + mark + `,` + keep + `}}}`, `{"metadata":{}}`, `{"metadata":{"annotations":{` + mark + `,` + keep + `},"labels":{` + stamped + `}}}`},
+		"one of what has no marks":                       {inNamespace(), "patch", applyType, `{"metadata":{}}`, `{"metadata":{` + marked + `}}`, `{"metadata":{"labels":{` + stamped + `}}}`},
+		"one of a cluster-scoped object":                 {clusterScoped(), "patch", applyType, `{"metadata":{` + marked + `}}`, `{"metadata":{}}`, `{"metadata":{"annotations":{` + mark + `,` + notes + `},"labels":{` + stamped + `}}}`},
+		"a patch that adopts":                            {inNamespace(), "patch", strategicType, `{"metadata":{` + marked + `}}`, `{"metadata":{"resourceVersion":"7"}}`, `{"metadata":{` + marked + `,"labels":{` + stamped + `},` + linked + `}}`},
+		"one of something else, of the release's object": {inNamespace(), "patch", mergeType, `{"data":{"a":"b"}}`, `{"metadata":{` + marked + `}}`, `{"data":{"a":"b"},"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"one of a child":                                 {inNamespace(), "patch", mergeType, `{"data":{"a":"b"}}`, `{"metadata":{` + marked + `,` + linked + `}}`, same},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := labelled(test.target)

@@ -69,7 +69,7 @@ func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
 	if live == nil {
 		return nil, nil // The API server refuses a patch without an object.
 	}
-	if !p.touches(t) {
+	if !p.touches(t) && !t.lacksLink(metadata(live), metadata(p.object)) {
 		return p.renew(t, metadata(live))
 	}
 	if p.strategic && p.object[directiveKey] == "replace" {

@@ -48,7 +48,7 @@ func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	after, changed := t.renewed(t.ownerReferences(live, before))
+	after, changed := t.renewed(t.ownerReferences(live, desired, before))
 	removed := len(after) < len(before)
 	if changed = changed || len(after) != len(before); changed {
 		setReferences(desired, after)
@@ -57,7 +57,7 @@ func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed) {
+	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed || t.isOfRelease(desired)) {
 		added, err := t.addOwnerAnnotations(desired)
 		return changed || added, err
 	}
@@ -95,9 +95,26 @@ func (t Target) unlink(desired map[string]any) bool {
 	return true
 }
 
+// releaseMark is Helm's annotation for the objects of a release.
+const releaseMark = "meta.helm.sh/release-name"
+
+// isOfRelease reports whether an object with this metadata belongs to the release that the run writes:
+// then it is the owner's, whoever has made it.
+func (t Target) isOfRelease(desired map[string]any) bool {
+	all, err := annotations(desired)
+	return err == nil && len(t.Labels) > 0 && all[releaseMark] != nil
+}
+
+// lacksLink reports whether a patch of an object of the release, or one that makes it that, finds no
+// reference to the owner. Both are metadata.
+func (t Target) lacksLink(live, patch map[string]any) bool {
+	existing, err := references(live)
+	return err == nil && t.allowsReference() && (t.isOfRelease(live) || t.isOfRelease(patch)) && !slices.ContainsFunc(existing, t.isReferenceToOwner)
+}
+
 // ownerReferences returns the references that the object must have after the write. desired are
-// those that the write itself results in.
-func (t Target) ownerReferences(live map[string]any, desired []any) []any {
+// those that the write itself results in, beside the rest of its metadata.
+func (t Target) ownerReferences(live, metadata map[string]any, desired []any) []any {
 	if !t.allowsReference() {
 		return slices.DeleteFunc(slices.Clone(desired), t.isReferenceToOwner)
 	}
@@ -114,7 +131,7 @@ func (t Target) ownerReferences(live map[string]any, desired []any) []any {
 	if i := slices.IndexFunc(existing, t.isReferenceToOwner); i >= 0 {
 		return append(slices.Clone(desired), existing[i])
 	}
-	if slices.ContainsFunc(existing, t.isReferenceToPredecessor) {
+	if slices.ContainsFunc(existing, t.isReferenceToPredecessor) || t.isOfRelease(metadata) {
 		return append(slices.Clone(desired), t.reference())
 	}
 	return desired
