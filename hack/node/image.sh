@@ -3,6 +3,8 @@
 #
 #   image.sh program PROGRAM NAME   of one static program
 #   image.sh mysql                  mysql:8.4 and mysql:9.7, a stand-in for both: Debian sid's MySQL server
+#   image.sh mariadb                two servers that differ: mysql:10.11 and mysql:11.8, stand-ins: Debian's MariaDB;
+#                                   mysql:12.0, which does not know one of its options; and mysql:12.1, that of mysql:9.7
 #   image.sh product                ensign:node, of the Dockerfile
 #   image.sh fixture                ensign-cafe:node, an operator FROM the Dockerfile's target base
 #   image.sh project DIR [NAME]     an author's project, FROM the same base; NAME is by default what the
@@ -71,8 +73,27 @@ rootfs() {
 mysql() {
   rootfs mysql-sid.tar sid mysql-server,mysql-client,ca-certificates
   tar -C "$here/mysql" --owner=0 --group=0 -cf "$images/mysql-entry.tar" .
-  pack mysql:8.4,mysql:9.7 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
+  pack mysql:8.4,mysql:9.7,mysql:12.1 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
     "$images/mysql-sid.tar" "$images/mysql-entry.tar"
+}
+
+mariadb() {
+  local entry='"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' packages=mariadb-server,mariadb-client,ca-certificates work
+  rootfs mariadb-bookworm.tar bookworm "$packages"
+  rootfs mariadb-trixie.tar trixie "$packages"
+  work=$(mktemp -d -p "$state")
+  cp -r "$here/mariadb" "$work/root"
+  mkdir -p "$work/root/usr/local/bin"
+  cp "$here/mysql/usr/local/bin/docker-entrypoint.sh" "$work/root/usr/local/bin/"
+  ln -s /usr/bin/mariadb "$work/root/usr/local/bin/mysql"
+  ln -s /usr/bin/mariadb-admin "$work/root/usr/local/bin/mysqladmin"
+  tar -C "$work/root" --owner=0 --group=0 -cf "$work/entry.tar" .
+  pack mysql:10.11 "$entry" "$images/mariadb-bookworm.tar" "$work/entry.tar"
+  pack mysql:11.8 "$entry" "$images/mariadb-trixie.tar" "$work/entry.tar"
+  sed -i '/^\[mysqld\]/a an-option-that-has-gone=1' "$work/root/etc/mysql/my.cnf"
+  tar -C "$work/root" --owner=0 --group=0 -cf "$work/broken.tar" .
+  pack mysql:12.0 "$entry" "$images/mariadb-trixie.tar" "$work/broken.tar"
+  rm -r "$work"
 }
 
 # import NAME brings what was built into the node.
@@ -176,6 +197,6 @@ etcd() {
 }
 
 case ${1:-} in
-program | mysql | product | fixture | project | generated | hybrid | visitors | etcd) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…] | etcd" ;;
+program | mysql | mariadb | product | fixture | project | generated | hybrid | visitors | etcd) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | mariadb | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…] | etcd" ;;
 esac

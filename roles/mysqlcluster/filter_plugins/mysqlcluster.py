@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +34,17 @@ def mysqlcluster_foreign(objects: list[Object], identity: dict[str, str]) -> lis
         f"{found['kind']} {there['namespace']}/{there['name']} exists and does not belong to this MySQLCluster"
         for found in objects
         if not has_labels(there := found["metadata"], identity)
+    ]
+
+
+def mysqlcluster_directory_faults(objects: list[Object], mark: str) -> list[str]:
+    """Say which object has a data directory that no upgrade has made: a server would begin there with no data."""
+    return [
+        f'the annotation {mark} of {found["kind"]} {found["metadata"]["name"]} is "{said}", which is no directory of'
+        " a server's data, such as mysql or mysql-9.7"
+        for found in objects
+        if (said := (found["metadata"].get("annotations") or {}).get(mark)) is not None
+        and not re.fullmatch(r"mysql(-[0-9]{1,4}\.[0-9]{1,4})?", said)
     ]
 
 
@@ -69,9 +83,77 @@ def reason(message: str) -> str:
     return rest.partition("\n")[0] or "no usable answer"
 
 
+def mysqlcluster_short(text: str) -> str:
+    """Return ten letters that stand for a text, for a name that must be short."""
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def mysqlcluster_owned(objects: list[Object], uid: str) -> list[Object]:
+    """Return the objects whose owner has a UID; all where no operator is at work, which sets owners."""
+
+    def owners(found: Object) -> list[str]:
+        return [reference["uid"] for reference in found["metadata"].get("ownerReferences") or []]
+
+    return [found for found in objects if not uid or uid in owners(found)]
+
+
+def mysqlcluster_outdated(jobs: list[Object], names: dict[str, str], mark: str, stopped: str) -> list[Object]:
+    """Return the Jobs of an upgrade that do not count any more.
+
+    Those of another attempt; and one whose copy is not of the data as they are: the server was not stopped
+    all the time since, as the mark on the Job tells. What has failed changes nothing any more, and stays.
+    """
+
+    def outdated(job: Object) -> bool:
+        name = job["metadata"]["name"]
+        if name == names["upgrade"]:
+            since = (job["metadata"].get("annotations") or {}).get(mark, "")
+            return mysqlcluster_job_state([job]) != "failed" and (not stopped or since != stopped)
+        return bool(name != names["check"])
+
+    return [job for job in jobs if outdated(job)]
+
+
+def mysqlcluster_job_state(jobs: list[Object]) -> str:
+    """Return how a Job, the only one of a list, has ended: complete, failed, or working."""
+    conditions = (jobs[0].get("status", {}).get("conditions") or []) if jobs else []
+    true = {c["type"] for c in conditions if c["status"] == "True"}
+    return "complete" if "Complete" in true else "failed" if "Failed" in true else "working"
+
+
+def mysqlcluster_job_said(jobs: list[Object], pods: list[Object]) -> str:
+    """Return what the last pod of a Job says of itself: its result, why it failed, or what it waits for."""
+    status: Object = max(pods, key=lambda p: str(p["metadata"]["creationTimestamp"]), default={}).get("status", {})
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in reversed(containers):
+        ended = container.get("state", {}).get("terminated") or {}
+        if ended.get("message"):
+            return str(ended["message"]).strip()
+        if ended.get("exitCode"):
+            return f"container {container['name']}: {ended.get('reason')}, exit code {ended['exitCode']}"
+    for container in containers:
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return f"{waiting['reason']}: {waiting.get('message', '')}"
+    told = [c for c in status.get("conditions") or [] if c["type"] == "PodScheduled" and c["status"] == "False"]
+    told += [c for j in jobs for c in j.get("status", {}).get("conditions") or [] if c["type"] == "Failed"]
+    return "; ".join(f"{c.get('reason')}: {c.get('message', '')}" for c in told)
+
+
 class FilterModule:
     """What Ansible looks for in a file of filters."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return them by name."""
-        return {f.__name__: f for f in (mysqlcluster_bytes, mysqlcluster_foreign, mysqlcluster_secret_faults)}
+        filters = (
+            mysqlcluster_bytes,
+            mysqlcluster_directory_faults,
+            mysqlcluster_foreign,
+            mysqlcluster_job_said,
+            mysqlcluster_job_state,
+            mysqlcluster_outdated,
+            mysqlcluster_owned,
+            mysqlcluster_secret_faults,
+            mysqlcluster_short,
+        )
+        return {function.__name__: function for function in filters}
