@@ -56,7 +56,7 @@ func (d database) digest(ctx context.Context) string {
 	const odd = "`odd ``name`` $(PASSWORD) 'x'`"
 	app, err := d.sql(ctx, "app", "an old password", "SELECT COUNT(*), MAX(name), SUM(price) FROM shop.dear")
 	Expect(err).NotTo(HaveOccurred())
-	return app + d.query(ctx, "CHECKSUM TABLE shop.goods, shop."+odd+", shop.history; CALL shop.p(); SELECT * FROM shop."+odd+
+	return app + d.query(ctx, "CHECKSUM TABLE shop.goods, shop."+odd+"; CALL shop.p(); SELECT * FROM shop."+odd+
 		"; SELECT x FROM shop.history FOR SYSTEM_TIME ALL ORDER BY x; SHOW GRANTS FOR app@'%'; SHOW TRIGGERS FROM shop LIKE 'goods'")
 }
 
@@ -179,27 +179,22 @@ func upgradesItsData(ctx context.Context) {
 
 func keepsTheOldVersion(ctx context.Context) {
 	d := newDatabase(ctx, "kept", "11.8")
-	before, pod := d.digest(ctx), d.serverPod(ctx)
-	By("an image that is not to be had: the server runs on")
-	d.asksFor(ctx, "99.9")
-	d.fails(ctx, `ImagePull`)
-	Expect(d.serverPod(ctx).UID).To(Equal(pod.UID))
-
+	before := d.digest(ctx)
 	By("an image whose server does not start, after the last write")
 	acknowledged := d.writes(ctx)
 	d.asksFor(ctx, "12.0")
 	d.fails(ctx, "unknown variable 'an-option-that-has-gone=1'")
 	Expect(d.digest(ctx)).To(Equal(before))
 	Expect(strings.Count(d.query(ctx, "SELECT n FROM shop.written"), "\n")).To(BeNumerically(">=", acknowledged()))
-	pod = d.serverPod(ctx)
-	runs := len(d.query(ctx, "SELECT @@version"))
-	Expect(runs).NotTo(BeZero())
 
 	By("not stopping the server again while the spec is the same")
-	kubectl(ctx, "annotate", "mysqlcluster", string(d), "--overwrite", requested+"="+time.Now().Format(time.RFC3339Nano))
-	Eventually(ctx, func() any {
-		return custom(ctx, "MySQLCluster", string(d)).Object["status"].(map[string]any)["reconcileRequestedAt"]
-	}).ShouldNot(BeNil())
+	pod, requestedAt := d.serverPod(ctx), time.Now().Format(time.RFC3339Nano)
+	kubectl(ctx, "annotate", "mysqlcluster", string(d), "--overwrite", requested+"="+requestedAt)
+	Eventually(ctx, func(g Gomega) {
+		cr := custom(ctx, "MySQLCluster", string(d))
+		g.Expect(cr.Object["status"]).To(HaveKeyWithValue("reconcileRequestedAt", requestedAt))
+		g.Expect(harness.ConditionOf(cr, "Running").Reason).NotTo(Equal("Running"))
+	}).Should(Succeed())
 	Expect(d.serverPod(ctx).UID).To(Equal(pod.UID))
 
 	By("an image with an older server than its tag says")

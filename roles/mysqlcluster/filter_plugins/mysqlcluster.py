@@ -88,6 +88,11 @@ def mysqlcluster_short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+def mysqlcluster_state(metadata: Object) -> str:
+    """Return what stands for the present spec of an object."""
+    return f"{metadata['uid']}/{metadata['generation']}"
+
+
 def mysqlcluster_owned(objects: list[Object], uid: str) -> list[Object]:
     """Return the objects whose owner has a UID; all where no operator is at work, which sets owners."""
 
@@ -155,5 +160,6 @@ class FilterModule:
             mysqlcluster_owned,
             mysqlcluster_secret_faults,
             mysqlcluster_short,
+            mysqlcluster_state,
         )
         return {function.__name__: function for function in filters}
