@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -70,6 +71,9 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 
 // ErrNoWatches is the error of a file of watches that is not there.
 var ErrNoWatches = watches.ErrNoFile
+
+// ErrEmptyList is the error of a manager that brings no kind of its own and has a file that watches none.
+var ErrEmptyList = errors.New(watches.EmptyList)
 
 // faultsOf returns the error that has the faults of the watches file.
 func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", faults) }

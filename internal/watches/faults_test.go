@@ -45,7 +45,6 @@ func TestLoadFaultsOfTheFile(t *testing.T) {
 	}{
 		"an empty file watches nothing":             {"", []string{`1 the file holds no watches … version`}},
 		"comments alone watch nothing":              {"---\n# nothing yet\n", []string{`1 the file holds no watches`}},
-		"an empty list watches nothing":             {"# none\n[]\n", []string{`2 the list is empty … kind`}},
 		"a mapping is no list":                      {"\nversion: v1\n", []string{`2 the file holds a mapping … a list of watches`}},
 		"a text is no list":                         {"watches\n", []string{`1 the file holds "watches"`}},
 		"a second document would be forgotten":      {"- {version: v1, kind: K, role: mysql}\n---\n- {version: v1, kind: L, role: mysql}\n", []string{`3 second document … one list`}},

@@ -17,21 +17,21 @@ import (
 // maxFileBytes bounds the size of the file, generously.
 const maxFileBytes = 1 << 20
 
+const remedy = `write a list of watches, the first as "- version: v1" with kind and role or playbook below`
+
+// EmptyList says that a file watches nothing. That is no fault of the file: a Go program may have all
+// of its kinds reconciled in Go. A manager without any is of no use.
+const EmptyList = "the list is empty; " + remedy
+
 // entries reads the file and returns the nodes of its list.
 func (p *parser) entries(path string) []*yaml.Node {
 	root := p.readDocument(path)
 	if root == nil {
 		return nil
 	}
-	const remedy = `write a list of watches, the first as "- version: v1" with kind and role or playbook below`
 	list := followAlias(root)
-	switch {
-	case list.Kind != yaml.SequenceNode:
-		p.addFault(root.Line, "the file holds %s; %s", describe(list), remedy)
-	case len(list.Content) == 0:
-		p.addFault(root.Line, "the list is empty; %s", remedy)
-	}
 	if list.Kind != yaml.SequenceNode {
+		p.addFault(root.Line, "the file holds %s; %s", describe(list), remedy)
 		return nil
 	}
 	return list.Content

@@ -98,6 +98,17 @@ func TestWatchesAreAddedBeforeTheStart(t *testing.T) {
 	}
 }
 
+// All kinds of a program may be reconciled in Go.
+func TestAFileMayWatchNothing(t *testing.T) {
+	m, err := newManager(t, "---\n# none yet\n[]\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := m.LoadWatches(t.Context(), "watches.yaml"); err != nil || len(list) > 0 {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
 func TestRolesNeedPythonAndAFileWithFaultsDoesNot(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {group: g.io, version: v1, kind: K, role: r}\n":           "ansible-runner",

@@ -104,7 +104,10 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	return p, p.analyse()
 }
 
-// loadWatches returns the watches. Faults become findings; the other watches are checked.
+const noStart = "the manager does not start with this file"
+
+// loadWatches returns the watches. Faults become findings; the other watches are checked. A project with
+// a module in Go may reconcile all of its kinds there.
 func (p *Project) loadWatches() []watches.Watch {
 	collections := slices.Concat(p.paths.DefaultCollections, p.paths.Collections, p.info.CollectionDirs)
 	for _, dir := range collections {
@@ -120,9 +123,15 @@ func (p *Project) loadWatches() []watches.Watch {
 		for _, fault := range faults {
 			p.add(finding{
 				id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},
-				message: fault.Message, why: "the manager does not start with this file", remedy: "see " + manual.Watches.URL(),
+				message: fault.Message, why: noStart, remedy: "see " + manual.Watches.URL(),
 			})
 		}
+	}
+	if _, noModule := os.Stat(filepath.Join(p.options.Dir, "go.mod")); err == nil && len(list) == 0 && noModule != nil {
+		p.add(finding{
+			id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: 1, Column: 1},
+			message: watches.EmptyList, why: noStart, remedy: "see " + manual.Watches.URL(),
+		})
 	}
 	return list
 }

@@ -85,6 +85,7 @@ func TestFaultsOfTheFileComeBeforeAMissingKubeconfig(t *testing.T) {
 		"- {group: g.io, version: v1, kind: K, chart: nowhere}\n":   "nowhere",
 		"- {group: g.io, version: v1, kind: K, role: r, nope: 1}\n": "nope",
 		"- {group: g.io, version: v1, kind: K, chart: c}\n":         "/no/such/kubeconfig",
+		"---\n[]\n": "watches.yaml: the list is empty",
 	} {
 		t.Chdir(t.TempDir())
 		if err := errors.Join(os.Mkdir("c", 0o700), os.WriteFile("c/Chart.yaml", []byte("{apiVersion: v2, name: c, version: 0.1.0}\n"), 0o600), os.WriteFile("watches.yaml", []byte(text), 0o600)); err != nil {

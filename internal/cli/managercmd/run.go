@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -84,6 +85,9 @@ func runManager(ctx context.Context, o config.Options) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%s: %w", o.WatchesFile, operator.ErrEmptyList)
 	}
 	if missing != nil {
 		return missing
