@@ -27,7 +27,7 @@ go_lint() {
   tool golangci-lint run --allow-serial-runners ./...
   # Modules of their own, with the same rules.
   local module
-  for module in hack/bundle examples/hybrid examples/visitors/app; do
+  for module in hack/bundle examples/hybrid examples/visitors/app examples/visitors/go; do
     (cd "$module" && "$root/bin/tools/golangci-lint" run --config "$root/.golangci.yml" ./...)
   done
 }

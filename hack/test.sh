@@ -41,7 +41,7 @@ unit() {
   go test "${race[@]+"${race[@]}"}" "${tags[@]}" -timeout "${limit}m" ./cmd/... ./internal/... ./pkg/... ./hack/...
   # Modules of their own.
   local module
-  for module in hack/bundle examples/visitors/app; do
+  for module in hack/bundle examples/visitors/app examples/visitors/go; do
     CGO_ENABLED=0 go -C "$module" test -timeout "${limit}m" ./...
   done
 }

@@ -175,7 +175,7 @@ visitors() {
   image_bud visitors:1.0 "$root/examples/visitors/app"
   import visitors:1.0
   (cd "$root" && go build -o "$state" ./cmd/chart-exec ./cmd/ensign)
-  for variant in "${@:-ansible}"; do project "$root/examples/visitors/$variant" "visitors-$variant:node"; done
+  for variant in "$@"; do project "$root/examples/visitors/$variant" "visitors-$variant:node"; done
 }
 
 # etcd packs the programs as the published images have them: on the PATH, and no shell beside them.

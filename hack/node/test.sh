@@ -23,7 +23,7 @@ fi
 "$here/image.sh" product
 "$here/image.sh" mysql
 [[ -n ${SHORT:-} ]] || { "$here/image.sh" mariadb && "$here/image.sh" fixture && "$here/image.sh" generated && "$here/image.sh" hybrid; }
-"$here/image.sh" visitors ansible
+if [[ -n ${SHORT:-} ]]; then "$here/image.sh" visitors ansible; else "$here/image.sh" visitors ansible helm go; fi
 say "the images are in the node"
 cd "$root"
 export ENSIGN_NODE_IMAGE=ensign:node NODE_NAME NODE_WORK NODE_NET PATH=$controlplane:$root/.venv/bin:$PATH

@@ -90,6 +90,8 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("runs an operator that init and create api made, without an edit", runsWhatWasGenerated)
 	It("runs an operator of a chart, a role and Go, as its README says", runsTheHybrid)
 	It("keeps two sites by the role of examples/visitors", short, runsVisitors(visitors{variant: "ansible", says: true}))
+	It("keeps two sites by the chart of examples/visitors", runsVisitors(visitors{variant: "helm"}))
+	It("keeps two sites by the Go of examples/visitors", runsVisitors(visitors{variant: "go", says: true}))
 	It("is not taken away while custom resources need it", refusesToGo)
 	It("deletes a cluster, its volume and its data", short, deletesACluster)
 	It("leaves nothing", short, leavesNothing)

@@ -1,0 +1,223 @@
+package visitors
+
+import (
+	"context"
+	"flag"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const (
+	example = "../../examples/visitors"
+	// title is one that somebody might take for markup, for a template, or for a variable.
+	title = `<b>{{ 7*7 }}</b> $(BACKEND_URL) "&' 007`
+)
+
+var (
+	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+	ground   *site.Ground
+	variants = []string{"ansible", "helm", "go"}
+	kind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "VisitorsApp"}
+)
+
+func TestVisitors(t *testing.T) { site.Run(t, "visitors", *patience, 50*time.Millisecond) }
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	ground = site.Prepare(ctx, controlplane.Options{CheckOwnerReferences: true})
+})
+
+var _ = Describe("the operators of examples/visitors", func() {
+	It("have no faults, and the rights that they need", func(ctx context.Context) {
+		for _, variant := range variants {
+			Expect(run(ctx, variant, ensign(), "check")).To(ContainSubstring("0 errors, 0 warnings"), variant)
+			Expect(run(ctx, variant, ensign(), "rbac", "--diff", "config/rbac")).NotTo(MatchRegexp("(?m)^[+-] "), variant)
+		}
+	})
+
+	It("take the same spec", func() {
+		want := specOf("ansible")
+		Expect(want).NotTo(BeEmpty())
+		for _, variant := range variants[1:] {
+			Expect(cmp.Diff(want, specOf(variant))).To(BeEmpty(), variant)
+		}
+	})
+
+	It("make the same objects", func(ctx context.Context) {
+		want := made(ctx, "ansible")
+		Expect(slices.Sorted(maps.Keys(want))).To(Equal([]string{
+			"Deployment/lobby-backend", "Deployment/lobby-frontend", "Secret/lobby-mysql",
+			"Service/lobby-backend", "Service/lobby-frontend", "Service/lobby-mysql", "StatefulSet/lobby-mysql",
+		}))
+		for _, variant := range variants[1:] {
+			Expect(cmp.Diff(want, made(ctx, variant))).To(BeEmpty(), variant)
+		}
+	})
+})
+
+func ensign() string { return filepath.Join(ground.Root, "bin", "ensign") }
+
+// run returns what a program prints in a variant's project; it has to succeed.
+func run(ctx context.Context, variant, name string, args ...string) string {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = filepath.Join(example, variant)
+	command.Env = append(os.Environ(), "KUBECONFIG="+ground.Cluster.Kubeconfig, "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), output)
+	return string(output)
+}
+
+func definition(variant string) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(example, variant, "config/crd/bases/example.com_visitorsapps.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(yaml.UnmarshalStrict(text, crd)).To(Succeed())
+	return crd
+}
+
+// specOf returns what a variant's definition says of fields. The defaults of a chart are its own, and
+// texts may differ.
+func specOf(variant string) map[string]apiextensionsv1.JSONSchemaProps {
+	GinkgoHelper()
+	all := definition(variant).Spec.Versions[0].Schema.OpenAPIV3Schema
+	Expect(all.XValidations).To(HaveLen(1))
+	fields := maps.Clone(all.Properties["spec"].Properties)
+	for name, field := range fields {
+		field.Description, field.Default, field.Format = "", nil, ""
+		fields[name] = field
+	}
+	return fields
+}
+
+// made returns the objects that a variant's operator makes for a VisitorsApp, without what the cluster
+// or the way of writing them adds. The operator, the VisitorsApp and the objects are gone then.
+func made(ctx context.Context, variant string) map[string]any {
+	GinkgoHelper()
+	crd := definition(variant)
+	Expect(harness.Define(ctx, ground.Client, crd)).To(Succeed())
+	end := operator(ctx, variant)
+	space := ground.Namespace(ctx)
+	app := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"title": title, "size": int64(3)}}}
+	app.SetGroupVersionKind(kind)
+	app.SetNamespace(space)
+	app.SetName("lobby")
+	Expect(ground.Client.Create(ctx, app)).To(Succeed())
+	found := map[string]any{}
+	Eventually(ctx, func(g Gomega) {
+		found = objects(ctx, g, space)
+		g.Expect(found).To(HaveLen(7))
+	}).Should(Succeed())
+	password := ground.Kubectl(ctx, "get", "secret", "lobby-mysql", "--namespace="+space, "--output=jsonpath={.data}")
+	By("another run, which changes no password")
+	ground.Kubectl(ctx, "patch", "visitorsapp", "lobby", "--namespace="+space, "--type=merge", `--patch={"spec": {"size": 2}}`)
+	Eventually(ctx, func() string {
+		return ground.Kubectl(ctx, "get", "deployment", "lobby-backend", "--namespace="+space, "--output=jsonpath={.spec.replicas}")
+	}).Should(Equal("2"))
+	Expect(ground.Kubectl(ctx, "get", "secret", "lobby-mysql", "--namespace="+space, "--output=jsonpath={.data}")).To(Equal(password))
+	By("the end")
+	ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+patience.String())
+	Eventually(ctx, func(g Gomega) { g.Expect(objects(ctx, g, space)).To(BeEmpty()) }).Should(Succeed())
+	Eventually(ctx, func() string {
+		return ground.Kubectl(ctx, "get", "pods,persistentvolumeclaims", "--namespace="+space, "--output=name")
+	}).Should(BeEmpty())
+	end()
+	ground.Delete(ctx, crd)
+	ground.Gone(ctx, crd)
+	return found
+}
+
+// operator runs that of a variant until end is called.
+func operator(ctx context.Context, variant string) (end func()) {
+	GinkgoHelper()
+	home, err := os.MkdirTemp("", "visitors") // Short: sockets are below it.
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, home)
+	program := filepath.Join(ground.Root, "bin", "manager")
+	args := []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}
+	if variant == "go" {
+		program = filepath.Join(home, "manager")
+		run(ctx, variant, "go", "build", "-buildvcs=false", "-o", program, "./cmd")
+		args = append(args, "--kubeconfig="+ground.Cluster.Kubeconfig)
+	} else {
+		args = append(args, "--user-metrics-bind-address=0", "--leader-election-namespace=default")
+	}
+	manager := exec.Command(program, args...)
+	manager.Dir = filepath.Join(example, variant)
+	manager.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "ANSIBLE_GATHERING=explicit", "KUBECONFIG=" + ground.Cluster.Kubeconfig}
+	manager.Stdout, manager.Stderr = GinkgoWriter, GinkgoWriter
+	manager.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	Expect(manager.Start()).To(Succeed())
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		_ = manager.Process.Signal(syscall.SIGTERM)
+		Expect(manager.Wait()).To(Succeed())
+	}
+	DeferCleanup(func() {
+		if !ended {
+			ended = true
+			_ = manager.Process.Kill()
+			_ = manager.Wait()
+		}
+	})
+	return end
+}
+
+// objects returns those of a site that are there, comparable.
+func objects(ctx context.Context, g Gomega, space string) map[string]any {
+	found := map[string]any{}
+	for _, of := range []schema.GroupVersionKind{{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(of)
+		g.Expect(ground.Client.List(ctx, list, client.InNamespace(space), client.MatchingLabels{"app.kubernetes.io/name": "visitors"})).To(Succeed())
+		for i := range list.Items {
+			object := &list.Items[i]
+			found[object.GetKind()+"/"+object.GetName()] = saidOf(g, object)
+		}
+	}
+	return found
+}
+
+// saidOf returns what the author of an operator has said of an object.
+func saidOf(g Gomega, object *unstructured.Unstructured) map[string]any {
+	g.Expect(object.GetOwnerReferences()).To(HaveLen(1))
+	owner := object.GetOwnerReferences()[0]
+	g.Expect(owner.Kind + "/" + owner.Name).To(Equal("VisitorsApp/lobby"))
+	labels := object.GetLabels()
+	for _, ofHelm := range []string{"app.kubernetes.io/managed-by", "helm.sdk.operatorframework.io/chart"} {
+		delete(labels, ofHelm)
+	}
+	said := map[string]any{"labels": labels, "spec": object.Object["spec"]}
+	if data, ok := object.Object["data"].(map[string]any); ok {
+		said["keys"] = slices.Sorted(maps.Keys(data))
+	}
+	if spec, ok := object.Object["spec"].(map[string]any); ok && spec["clusterIP"] != "None" {
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	}
+	return said
+}
