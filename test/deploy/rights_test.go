@@ -148,8 +148,9 @@ func life(ctx context.Context, s *site.Site, place string) {
 	Eventually(ctx, s.Condition(app, "Published")).Should(HaveField("Status", "True"))
 	Expect(site.Read(ctx, ground, place, "db", db).GetFinalizers()).To(ConsistOf(clusterFinalizer))
 
-	By("changing the cluster's port, and its volume's size")
-	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307, "size": "3Gi"}}`)))).To(Succeed())
+	By("changing the cluster's port, its volume's size and its version, whose Jobs do nothing here")
+	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307, "size": "3Gi", "mysqlVersion": "9.7"}}`)))).To(Succeed())
+	Eventually(ctx, s.Condition(db, "Upgrading")).Should(HaveField("Reason", "Finished"))
 	published := func(ctx context.Context) map[string]string {
 		return site.Read(ctx, ground, place, "app-connection", &corev1.ConfigMap{}).Data
 	}

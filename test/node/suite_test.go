@@ -71,7 +71,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("takes a version back that never ran", takesAVersionBack)
 	It("upgrades a database with its data to another release series", upgradesItsData)
 	It("keeps the old version with all of its data when the new one fails", keepsTheOldVersion)
-	It("ends an upgrade in one of two versions, whole, whatever is killed at whatever step", Label("long"), outlivesCrashes)
+	outlivesAccidents()
 	It("repairs what somebody changes by hand", short, repairsWhatOthersChange)
 	It("keeps the data when the server's pod is lost", short, outlivesItsServersPod)
 	It("dumps databases by a Job, and brings them back when they are lost", short, backsUpAndRestores)

@@ -40,7 +40,10 @@ func newDatabase(ctx context.Context, name, version string) database {
 		INSERT INTO goods (name, price, made, more) SELECT CONCAT('good ☃ ', seq), seq / 7, NOW(6), JSON_OBJECT('n', seq) FROM seq_1_to_5000;
 		CREATE TABLE `+"`odd ``name`` $(PASSWORD) 'x'`"+` (a INT) ENGINE=MyISAM; INSERT INTO `+"`odd ``name`` $(PASSWORD) 'x'`"+` VALUES (1), (2);
 		CREATE TABLE history (x INT) WITH SYSTEM VERSIONING; INSERT INTO history VALUES (1), (2); UPDATE history SET x = x + 1;
+		CREATE TABLE parts (n INT, KEY (n)) PARTITION BY HASH (n) PARTITIONS 3; INSERT INTO parts SELECT seq FROM seq_1_to_100;
 		CREATE VIEW dear AS SELECT * FROM goods WHERE price > 100;
+		CREATE TABLE gone (a INT); CREATE VIEW broken AS SELECT * FROM gone; DROP TABLE gone;
+		CREATE DEFINER = 'nobody'@'nowhere' VIEW foreign_view AS SELECT 1;
 		CREATE PROCEDURE p() SELECT COUNT(*) FROM goods;
 		CREATE TRIGGER t BEFORE INSERT ON goods FOR EACH ROW SET NEW.made = NOW(6);
 		CREATE TABLE ticks (n INT PRIMARY KEY AUTO_INCREMENT); SET GLOBAL event_scheduler = ON;
@@ -56,7 +59,7 @@ func (d database) digest(ctx context.Context) string {
 	const odd = "`odd ``name`` $(PASSWORD) 'x'`"
 	app, err := d.sql(ctx, "app", "an old password", "SELECT COUNT(*), MAX(name), SUM(price) FROM shop.dear")
 	Expect(err).NotTo(HaveOccurred())
-	return app + d.query(ctx, "CHECKSUM TABLE shop.goods, shop."+odd+"; CALL shop.p(); SELECT * FROM shop."+odd+
+	return app + d.query(ctx, "CHECKSUM TABLE shop.goods, shop.parts, shop."+odd+"; CALL shop.p(); SELECT * FROM shop."+odd+
 		"; SELECT x FROM shop.history FOR SYSTEM_TIME ALL ORDER BY x; SHOW GRANTS FOR app@'%'; SHOW TRIGGERS FROM shop LIKE 'goods'")
 }
 
@@ -215,19 +218,55 @@ func keepsTheOldVersion(ctx context.Context) {
 	Expect(d.digest(ctx)).To(Equal(before))
 }
 
-// crashes are when something is killed: each tells whether an upgrade has come so far.
-var crashes = []struct {
-	at   string
-	come func(ctx context.Context, d database) bool
+// moments are those of an upgrade at which something happens to it: each tells whether it has come so far.
+var moments = []struct {
+	name string
+	come func(context.Context, database) bool
 }{
 	{"while the image is tried", func(ctx context.Context, d database) bool { return d.upgrading(ctx) == "Checking" }},
 	{"while the server stops", func(ctx context.Context, d database) bool { return d.upgrading(ctx) == "Stopping" }},
-	{"while the data are copied", func(ctx context.Context, d database) bool {
-		return d.step(ctx, "copy")
-	}},
+	{"while the data are copied", func(ctx context.Context, d database) bool { return d.step(ctx, "copy") }},
 	{"while the copy is upgraded", func(ctx context.Context, d database) bool { return d.step(ctx, "upgrade") }},
-	{"when the copy is upgraded", func(ctx context.Context, d database) bool { return d.upgrading(ctx) == "Starting" }},
+	{"while the new server starts", func(ctx context.Context, d database) bool { return d.upgrading(ctx) == "Starting" }},
 	{"while the other data are removed", func(ctx context.Context, d database) bool { return d.step(ctx, "clean") }},
+}
+
+// accidents are what happens.
+var accidents = map[string]func(context.Context, database){
+	"the operator is killed": func(ctx context.Context, _ database) {
+		pod := managers(ctx)[0].Name
+		killsManager(ctx, pod)
+		// Another pod starts at once, where a container would wait longer each time.
+		kubectl(ctx, "delete", "pod", pod, "--namespace="+operatorSpace, "--force", "--grace-period=0")
+	},
+	"the server and the Jobs' pods are killed": func(ctx context.Context, d database) {
+		for _, label := range []string{"mysql-cluster=", "mysqlcluster-upgrade="} {
+			kubectl(ctx, "delete", "pods", "--selector="+label+string(d), "--force", "--grace-period=0", "--wait=false")
+		}
+	},
+	"somebody starts the server": func(ctx context.Context, d database) {
+		kubectl(ctx, "scale", "statefulset", string(d), "--replicas=1")
+	},
+}
+
+// outlivesAccidents are specs of all accidents at all moments.
+func outlivesAccidents() {
+	for accident, happens := range accidents {
+		for _, moment := range moments {
+			It("ends an upgrade whole where "+accident+" "+moment.name, Label("long"), func(ctx context.Context) {
+				d := newDatabase(ctx, "accidents", "10.11")
+				before := d.digest(ctx)
+				acknowledged := d.writes(ctx)
+				d.asksFor(ctx, "11.8")
+				Eventually(ctx, func() bool { return moment.come(ctx, d) }).WithPolling(20 * time.Millisecond).Should(BeTrue())
+				happens(ctx, d)
+				d.succeeds(ctx)
+				d.hasOnly(ctx, "11.8", "mysql-11.8")
+				Expect(d.digest(ctx)).To(Equal(before))
+				Expect(strings.Count(d.query(ctx, "SELECT n FROM shop.written"), "\n")).To(BeNumerically(">=", acknowledged()))
+			})
+		}
+	}
 }
 
 func (d database) upgrading(ctx context.Context) string {
@@ -247,36 +286,4 @@ func (d database) step(ctx context.Context, container string) bool {
 		}
 	}
 	return false
-}
-
-// outlivesCrashes kills the operator, or all pods of the database, at each step.
-func outlivesCrashes(ctx context.Context) {
-	for _, crash := range crashes {
-		for what, kill := range map[string]func(context.Context, database){
-			"the operator": func(ctx context.Context, _ database) {
-				pod := managers(ctx)[0].Name
-				killsManager(ctx, pod)
-				// Another pod starts at once, where a container would wait longer each time.
-				kubectl(ctx, "delete", "pod", pod, "--namespace="+operatorSpace, "--force", "--grace-period=0")
-			},
-			"the server": func(ctx context.Context, d database) {
-				for _, label := range []string{"mysql-cluster=", "mysqlcluster-upgrade="} {
-					kubectl(ctx, "delete", "pods", "--selector="+label+string(d), "--force", "--grace-period=0", "--wait=false")
-				}
-			},
-		} {
-			By(what + ", " + crash.at)
-			d := newDatabase(ctx, "crashes", "10.11")
-			before := d.digest(ctx)
-			acknowledged := d.writes(ctx)
-			d.asksFor(ctx, "11.8")
-			Eventually(ctx, func() bool { return crash.come(ctx, d) }, time.Minute*4, 20*time.Millisecond).Should(BeTrue())
-			kill(ctx, d)
-			d.succeeds(ctx)
-			d.hasOnly(ctx, "11.8", "mysql-11.8")
-			Expect(d.digest(ctx)).To(Equal(before))
-			Expect(strings.Count(d.query(ctx, "SELECT n FROM shop.written"), "\n")).To(BeNumerically(">=", acknowledged()))
-			kubectl(ctx, "delete", "mysqlcluster", string(d), "--timeout=3m")
-		}
-	}
 }

@@ -8,14 +8,14 @@
 #
 # The directories are names on the volume, which is at $VOLUME. DIRECTORY, that of the server, is
 # only read until clean: a step that is cut off anywhere, and repeated, finds it as it was. The
-# container's /var/lib/mysql is DIRECTORY for copy, and COPY for upgrade; /tmp is shared by both.
+# container's /var/lib/mysql is DIRECTORY for copy, and COPY for upgrade; both share $WORK.
 # No server that starts here has a network or grant tables to its end, so no step needs a password.
 # The exit code 3 refuses: the step would end the same way again, and $RESULT says why.
 set -euo pipefail
 shopt -s nullglob
 
-: "${VOLUME:=/volume}" "${RESULT:=/dev/termination-log}"
-socket=/var/run/mysqld/mysqld.sock log=/tmp/server.log pid=''
+: "${VOLUME:=/volume}" "${WORK:=/tmp}" "${RESULT:=/dev/termination-log}"
+socket=/var/run/mysqld/mysqld.sock log=$WORK/server.log pid=''
 trap 'exit 1' TERM
 
 # found prints the first of some programs that the image has: MariaDB has changed its names.
@@ -86,7 +86,7 @@ sql() {
 # table that keeps its history the rows are counted: MariaDB 11.5 writes another end of time into them.
 digest() {
   local own="NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
-  sql --raw >/tmp/checks <<SQL
+  sql --raw >$WORK/checks <<SQL
 SELECT IF(kind = 'SYSTEM VERSIONED', CONCAT('SELECT ', QUOTE(name), ', COUNT(*) FROM ', quoted, ' FOR SYSTEM_TIME ALL;'), CONCAT('CHECKSUM TABLE ', quoted, ';'))
 FROM (SELECT table_type AS kind, CONCAT(table_schema, '.', table_name) AS name,
         CONCAT('\`', REPLACE(table_schema, '\`', '\`\`'), '\`.\`', REPLACE(table_name, '\`', '\`\`'), '\`') AS quoted
@@ -94,7 +94,7 @@ FROM (SELECT table_type AS kind, CONCAT(table_schema, '.', table_name) AS name,
       WHERE table_type NOT LIKE '%VIEW' AND table_type NOT LIKE 'TEMPORARY%' AND table_schema $own) AS found;
 SQL
   {
-    sql </tmp/checks | sed 's/^/table\t/'
+    sql <$WORK/checks | sed 's/^/table\t/'
     sql <<SQL
 SELECT 'view', table_schema, table_name FROM information_schema.views WHERE table_schema $own;
 SELECT 'routine', routine_schema, routine_name FROM information_schema.routines WHERE routine_schema $own;
@@ -118,15 +118,15 @@ copy() {
   serve --skip-grant-tables
   [[ -z $(sql <<<'XA RECOVER') ]] ||
     refuse "there are prepared XA transactions, which no other version may find: commit them or roll them back (XA RECOVER shows them)"
-  digest >/tmp/before
-  version >/tmp/version
+  digest >$WORK/before
+  version >$WORK/version
   stop
   cp --archive --reflink=auto "$VOLUME/$directory" "$VOLUME/$copy"
 }
 
 upgrade() {
   local old new differences
-  old=$(</tmp/version) new=$(version)
+  old=$(<$WORK/version) new=$(version)
   [[ $(printf '%s\n' "$old" "$new" | sort --version-sort | head -n 1) == "$old" ]] ||
     refuse "the image has the server $new, which is older than $old, whose data these are"
   if [[ $new == *MariaDB* ]]; then
@@ -138,12 +138,12 @@ upgrade() {
   fi
   stop
   serve --skip-grant-tables
-  digest >/tmp/after
+  digest >$WORK/after
   stop
-  differences=$(LC_ALL=C comm -3 /tmp/before /tmp/after | head -n 6)
+  differences=$(LC_ALL=C comm -3 $WORK/before $WORK/after | head -n 6)
   [[ -z $differences ]] || refuse "the data differ after the upgrade (before, or indented after): $differences"
   sync --file-system "$VOLUME"
-  say "upgraded from $old to $new: $(grep -c ^table /tmp/after || true) tables, $(grep -vc ^table /tmp/after || true) other objects are as before"
+  say "upgraded from $old to $new: $(grep -c ^table $WORK/after || true) tables, $(grep -vc ^table $WORK/after || true) other objects are as before"
 }
 
 clean() {
