@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("after an operator that was cut off while a StatefulSet was gone, another one", func() {
-	It("completes what grew, takes along what is deleted, and takes no image of an older series", func(ctx context.Context) {
+	It("completes what grew and what was upgraded, takes along what is deleted, and takes no image of an older series", func(ctx context.Context) {
 		o := newOperator(ctx)
 		o.start(ctx)
 		grows, goes := o.cluster("grows"), o.cluster("goes")
@@ -47,12 +47,27 @@ var _ = Describe("after an operator that was cut off while a StatefulSet was gon
 		Expect(metav1.IsControlledBy(after.pod, after.set)).To(BeTrue())
 		ground.Gone(ctx, goes, left.pod, left.claim)
 
+		By("killing it when it has stopped the server of one, for an upgrade")
+		sets, err = k8s.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(o.Namespace))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(change(ctx, grows, `{"mysqlVersion": "10.0"}`)).To(Succeed())
+		Eventually(ctx, sets.ResultChan()).Should(Receive(HaveField("Object.Spec.Replicas", HaveValue(BeZero()))))
+		Expect(o.Kill()).To(Succeed())
+		sets.Stop()
+		o.start(ctx)
+		Eventually(ctx, o.Condition(grows, "Upgrading")).Should(HaveField("Reason", "Finished"))
+		o.succeeds(ctx, grows)
+		upgraded := partsOf(ctx, grows)
+		Expect(upgraded.set.Spec.Template.Spec.Containers[0].Image).To(Equal("mysql:10.0"))
+		Expect(upgraded.set.Annotations).To(HaveKeyWithValue("myapp.myorg.tld/data-directory", "mysql-10.0"))
+		Expect(upgraded.claim.Annotations).To(HaveKeyWithValue("myapp.myorg.tld/data-directory", "mysql-10.0"))
+
 		By("naming an image in the operator's environment, which the schema does not see")
 		Expect(o.Stop()).To(Succeed())
 		o.Options.Env = append(o.Options.Env, "RELATED_IMAGE_MYSQL=mirror.example/mysql:8.4.9")
 		o.start(ctx)
 		Expect(change(ctx, grows, `{"mysqlPort": 3307}`)).To(Succeed())
-		Expect(o.fails(ctx, grows)).To(ContainSubstring("has run version 9.7, and mirror.example/mysql:8.4.9 is older"))
-		Expect(partsOf(ctx, grows).set.Spec.Template.Spec.Containers[0].Image).To(Equal("mysql:9.7"))
+		Expect(o.fails(ctx, grows)).To(ContainSubstring("has run version 10.0, and mirror.example/mysql:8.4.9 is older"))
+		Expect(partsOf(ctx, grows).set.Spec.Template.Spec.Containers[0].Image).To(Equal("mysql:10.0"))
 	})
 })
