@@ -104,6 +104,23 @@ func TestTheExampleIsAProjectOfInit(t *testing.T) {
 	// Its webhook is written by hand, for a certificate that the example makes itself.
 	grown = append(grown, "config/default/kustomization.yaml", "test/e2e/e2e_test.go")
 	byHand := regexp.MustCompile(`^(deploy: |undeploy: |run: export |# Webhooks need certificates|    control-plane: )`)
+	hasAll(t, example, dir, plan, grown, byHand)
+}
+
+// TestTheExampleOfContentIsAProjectOfInit does so for examples/etcd, which has no Go and no Molecule.
+func TestTheExampleOfContentIsAProjectOfInit(t *testing.T) {
+	dir, example := t.TempDir(), filepath.Join(scratch.Repository(t), "examples", "etcd")
+	plan, err := Init(dir, Project{Domain: "database.coreos.com", ProjectName: "etcd-operator", Program: "ensign", Schema: watches.Schema()})
+	written(t, plan, err)
+	plan.files = slices.DeleteFunc(plan.files, func(f file) bool { return strings.HasPrefix(f.path, "molecule/") })
+	grown := strings.Fields("PROJECT README.md watches.yaml config/rbac/role.yaml config/crd/kustomization.yaml config/samples/kustomization.yaml")
+	hasAll(t, example, dir, plan, grown, regexp.MustCompile("^(test: |\tmolecule test)"))
+}
+
+// hasAll expects each line of init's files in the example, but for the files that have grown and the
+// lines that were changed by hand.
+func hasAll(t *testing.T, example, dir string, plan *Plan, grown []string, byHand *regexp.Regexp) {
+	t.Helper()
 	for _, f := range plan.files {
 		if slices.Contains(grown, f.path) {
 			continue
@@ -111,7 +128,7 @@ func TestTheExampleIsAProjectOfInit(t *testing.T) {
 		text := read(t, example, f.path)
 		for line := range strings.SplitSeq(read(t, dir, f.path), "\n") {
 			if !byHand.MatchString(line) && !strings.Contains(text, line) {
-				t.Errorf("examples/hybrid/%s lacks the line %q of init's", f.path, line)
+				t.Errorf("%s of %s lacks the line %q of init's", f.path, example, line)
 			}
 		}
 	}

@@ -81,7 +81,8 @@ def etcdcluster_step(seen: Object) -> Object:
     """Return what one run does: {step, why, and what the step needs}.
 
     seen has name, size, version and what was found: pods, claims, set (the StatefulSet), members (etcd's own list, by
-    a linearizable read; none where no quorum answered), statuses (of the members that answered, by pod), memory (what
+    a linearizable read; none where no quorum answered), statuses (of the members that answered, by pod), silent
+    (why the others did not), memory (what
     earlier runs noted), backup (its status), dead_after and quorum_grace (seconds), available_since and now (times).
     """
     return Cluster(seen).step()
@@ -194,10 +195,10 @@ class Cluster:
         if self.memory.get("formed") != "true":
             seed = f"{self.name}-0"
             first = {"initial_cluster": f"{seed}={self.peer_url(seed)}"}
-            return self.stuck() or {**wait("the first member starts", pause="2s"), **first}
+            return self.stuck() or {**wait(f"the first member starts{self.silence()}", pause="2s"), **first}
         since = self.seen.get("available_since")
         if not since or (self.now - moment(since)).total_seconds() < self.seen["quorum_grace"]:
-            return wait("no quorum answers; members may be starting", phase="Recovering")
+            return wait(f"no quorum answers; members may be starting{self.silence()}", phase="Recovering")
         down = ", ".join(sorted((name for name in self.pods if not self.ready(name)), key=ordinal)) or "no pod"
         return {
             "step": "lost",
@@ -205,6 +206,11 @@ class Cluster:
             "changed. Members whose volumes are there come back by themselves once their pods run. If a majority of "
             "the volumes is lost, create an EtcdRestore with a backup",
         }
+
+    def silence(self) -> str:
+        """Return what keeps a member that is ready from answering: a certificate, mostly."""
+        told = [f"{name}: {why}" for name, why in self.seen["silent"].items() if self.ready(name)]
+        return f" ({'; '.join(told)})" if told else ""
 
     def strangers(self) -> Object | None:
         """Do not touch a cluster to which somebody added members by hand."""

@@ -50,6 +50,7 @@ def seen(count: int = 3, **more: Any) -> dict[str, Any]:
         "set": {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, "updateRevision": "new"}},
         "members": [member(name) for name in names],
         "statuses": {name: {"version": "3.6.8", "leader": "100", "header": {}} for name in names},
+        "silent": {},
         "memory": {
             "formed": "true",
             "size": str(count),
@@ -95,6 +96,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the first member starts alone": (
         seen(members=[], pods=[], claims=[], set={}, statuses={}, memory={}),
         {"step": "wait", "phase": "Creating", "initial_cluster": "db-0=http://db-0.db.shop.svc:2380", "replicas": 1},
+    ),
+    "a member that is ready and does not answer is told of": (
+        seen(1, members=[], statuses={}, memory={}, silent={"db-0": "bad certificate"}),
+        {"step": "wait", "why": "the first member starts (db-0: bad certificate)"},
     ),
     "members are added one by one": (
         seen(1, size=3),
