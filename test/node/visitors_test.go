@@ -131,6 +131,9 @@ func (v visitors) isReady(ctx context.Context, site string) {
 			g.Expect(v.field(ctx, "visitorsapp/"+site, `.status.conditions[?(@.type=="Successful")].status`)).To(Equal("True"))
 			g.Expect(v.field(ctx, "visitorsapp/"+site, `.status.observedGeneration`)).To(Equal(v.field(ctx, "visitorsapp/"+site, ".metadata.generation")))
 		}).Should(Succeed())
+		for _, workload := range []string{"statefulset/" + site + "-mysql", "deployment/" + site + "-backend", "deployment/" + site + "-frontend"} {
+			kubectl(ctx, "rollout", "status", workload, "--namespace="+sites, "--timeout=4m")
+		}
 		return
 	}
 	Eventually(ctx, func(g Gomega) {
