@@ -315,15 +315,17 @@ class Cluster:
         return call("remove", "cluster/member/remove", {"ID": self.members[name]["ID"]}, f"{name} is removed: {why}")
 
     def stuck(self) -> Object | None:
-        """Take back a pod that cannot start as it is, and say of what else keeps a pod from starting."""
+        """Start a pod that is down as the spec says now, and say of what keeps a pod from starting."""
         for name, pod in sorted(self.pods.items()):
-            what = waits_for(pod) & NOT_ITS_DATA - {"ContainerCreating"}
-            if self.ready(name) or not what:
+            if self.ready(name) or pod["metadata"].get("deletionTimestamp"):
                 continue
             if self.is_old(name) and all(self.ready(other) for other in self.voters if other != name):
-                return {"step": "roll", "member": name, "why": f"{name} cannot start as it was"}
-            reasons = ", ".join(sorted(what))
-            return refuse(f"pod {name} cannot start: {reasons}: {message(pod)}. See spec.version and spec.repository")
+                return {"step": "roll", "member": name, "why": f"{name} is down, and starts as the spec says now"}
+            if what := waits_for(pod) & NOT_ITS_DATA - {"ContainerCreating"}:
+                reasons = ", ".join(sorted(what))
+                return refuse(
+                    f"pod {name} cannot start: {reasons}: {message(pod)}. See spec.version and spec.repository"
+                )
         return None
 
     def unwell(self) -> Object | None:

@@ -133,6 +133,17 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         ),
         {"step": "clear", "member": "db-2", "stale": "uid-db-2"},
     ),
+    "a learner that cannot start as it was starts as the spec says now": (
+        seen(
+            members=but("db-2", member("db-2", **LEARNER) | {"name": ""}),
+            pods=but("db-2", pod("db-2", False, revision="old")),
+        ),
+        {"step": "roll", "member": "db-2"},
+    ),
+    "a pod that is down starts as the spec says now": (
+        seen(pods=but("db-1", pod("db-1", False, JUST_NOW, revision="old"))),
+        {"step": "roll", "member": "db-1"},
+    ),
     "a learner that is not wanted any more is removed": (
         seen(4, size=3, members=but("db-3", member("db-3", **LEARNER))),
         {"step": "remove", "body": {"ID": "103"}},
