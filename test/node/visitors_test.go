@@ -70,6 +70,7 @@ func (v visitors) deploy(ctx context.Context) {
 	project := func(ctx context.Context, target string) {
 		GinkgoHelper()
 		run(ctx, "make", "--directory=examples/visitors/"+v.variant, target, "IMG=visitors-"+v.variant+":node",
+			"CONTROLLER_GEN=true", // What it would write stands in the tree.
 			"ENSIGN="+filepath.Join(os.Getenv("NODE_WORK"), "state", "ensign"))
 	}
 	project(ctx, "deploy")
