@@ -44,7 +44,7 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 		}
 		for i := range found.Items {
-			if one := &found.Items[i]; w.mustRemove(one) {
+			if one := &found.Items[i]; w.mustRemove(one) && !(kind.definitions() && !w.marked(one)) {
 				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
 				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
 			}
@@ -58,6 +58,12 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 type listed struct {
 	name, namespace string
 	resource        schema.GroupVersionResource
+}
+
+// definitions reports whether the kind is that of definitions. Those of the directory crds of a chart, which
+// have no marks of the release, outlive it: others may have objects of theirs.
+func (l listed) definitions() bool {
+	return l.resource.Group == "apiextensions.k8s.io" && l.resource.Resource == "customresourcedefinitions"
 }
 
 // unreferenced returns the kinds whose objects cannot refer to the CR as their owner.

@@ -169,7 +169,7 @@ func (f fetcher) get(from string, entry *repo.Entry) ([]byte, error) {
 	if registry.IsOCI(from) {
 		fmt.Fprintf(f.progress, "asking %s\n", u.Host)
 		if _, u, err = f.registry.ValidateReference(from, f.Version, u); err != nil {
-			return nil, err
+			return nil, hinted(err)
 		}
 	}
 	fmt.Fprintf(f.progress, "fetching %s\n", u.Redacted())
@@ -178,7 +178,15 @@ func (f fetcher) get(from string, entry *repo.Entry) ([]byte, error) {
 		getter.WithTLSClientConfig(entry.CertFile, entry.KeyFile, entry.CAFile), getter.WithInsecureSkipVerifyTLS(entry.InsecureSkipTLSVerify),
 		getter.WithAcceptHeader("application/gzip,application/octet-stream"))
 	if err != nil {
-		return nil, err // It names the URL.
+		return nil, hinted(err) // It names the URL.
 	}
 	return data.Bytes(), nil
+}
+
+// hinted adds to the error of a server without TLS how to ask it.
+func hinted(err error) error {
+	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return fmt.Errorf("%w: it has no TLS; --chart-plain-http asks a registry without", err)
+	}
+	return err
 }

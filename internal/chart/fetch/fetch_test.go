@@ -110,6 +110,8 @@ func TestWhereAChartIsFetchedFrom(t *testing.T) {
 		"credentials are not for everybody":      {order.Fetch{Chart: "web", Repo: private.URL, Version: "0.1.0"}, "401"},
 		"a repository that Helm does not know":   {order.Fetch{Chart: "theirs/web"}, `there is no file or directory theirs/web, and no repository "theirs" in`},
 		"a scheme for which Helm needs a plugin": {order.Fetch{Chart: "s3://charts/web-0.1.0.tgz"}, "fetch others by helm pull"},
+		"a registry without TLS":                 {order.Fetch{Chart: "oci://" + host + "/charts/web:0.1.0"}, "--chart-plain-http"},
+		"the newest of one without TLS":          {order.Fetch{Chart: "oci://" + host + "/charts/web"}, "--chart-plain-http"},
 		"nothing of the name in the registry":    {order.Fetch{Chart: "oci://" + host + "/charts/none", PlainHTTP: true}, "404"},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -42,6 +42,7 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 		return err
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
+	target.MarkedOnly = len(labels) > 0 && q.info.APIGroup == "apiextensions.k8s.io" && q.info.Resource == "customresourcedefinitions"
 	live, err := p.lookUp(q, write.Needs(target))
 	switch {
 	case apierrors.IsMethodNotSupported(err):

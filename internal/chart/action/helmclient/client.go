@@ -72,6 +72,9 @@ type Client struct {
 func (c *Client) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	all, errs := &kube.Result{}, []error(nil)
 	for _, one := range resources {
+		if one.Name == "" && isHook(one) { // Helm deletes what an earlier one has left.
+			return nil, []error{nameless(one)}
+		}
 		result, failed := c.Client.Delete(kube.ResourceList{one}, policy)
 		if len(failed) > 0 {
 			errs = append(errs, fmt.Errorf("%s: %w", nameOf(one), errors.Join(failed...)))

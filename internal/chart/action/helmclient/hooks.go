@@ -20,13 +20,21 @@ func isHook(info *resource.Info) bool {
 	return err == nil && object.GetAnnotations()[release.HookAnnotation] != ""
 }
 
+// nameless returns the error for a hook without a name.
+func nameless(info *resource.Info) error {
+	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", info.Mapping.GroupVersionKind.Kind)
+}
+
 // makePlace removes what hooks of an earlier time have left in the place of new ones, and waits until
 // it is gone, also where Helm has deleted it: Helm itself would apply the new one over it. What does
 // not belong to the release stays.
 func (c *Client) makePlace(resources kube.ResourceList) error {
 	for _, info := range resources {
-		if info.Name == "" || !isHook(info) { // The API server names what has no name.
+		if !isHook(info) {
 			continue
+		}
+		if info.Name == "" {
+			return nameless(info)
 		}
 		live, err := get(info)
 		if err != nil {

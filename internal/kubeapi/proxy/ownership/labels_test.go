@@ -16,6 +16,11 @@ func labelled(t ownership.Target) ownership.Target {
 	return t
 }
 
+func definition(t ownership.Target) ownership.Target {
+	t.MarkedOnly = true
+	return t
+}
+
 func TestLabels(t *testing.T) {
 	const (
 		linked = `"ownerReferences":[` + ours + `]`
@@ -56,6 +61,9 @@ func TestLabels(t *testing.T) {
 		"one of a cluster-scoped object":                 {clusterScoped(), "patch", applyType, `{"metadata":{` + marked + `}}`, `{"metadata":{}}`, `{"metadata":{"annotations":{` + mark + `,` + notes + `},"labels":{` + stamped + `}}}`},
 		"a patch that adopts":                            {inNamespace(), "patch", strategicType, `{"metadata":{` + marked + `}}`, `{"metadata":{"resourceVersion":"7"}}`, `{"metadata":{` + marked + `,"labels":{` + stamped + `},` + linked + `}}`},
 		"one of something else, of the release's object": {inNamespace(), "patch", mergeType, `{"data":{"a":"b"}}`, `{"metadata":{` + marked + `}}`, `{"data":{"a":"b"},"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"a definition of the directory crds":             {definition(ofClusterScoped()), "create", jsonType, `{"metadata":{}}`, "", `{"metadata":{"labels":{` + stamped + `}}}`},
+		"the same for an owner with a namespace":         {definition(clusterScoped()), "patch", applyType, `{"metadata":{}}`, "", `{"metadata":{"labels":{` + stamped + `}}}`},
+		"a definition among the templates":               {definition(ofClusterScoped()), "create", jsonType, `{"metadata":{` + marked + `}}`, "", `{"metadata":{` + marked + `,"labels":{` + stamped + `},` + linked + `}}`},
 		"one of a child":                                 {inNamespace(), "patch", mergeType, `{"data":{"a":"b"}}`, `{"metadata":{` + marked + `,` + linked + `}}`, same},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,9 @@ type Target struct {
 	// Labels are set on the object. LabelsOnly leaves its owners as the write has them.
 	Labels     map[string]string
 	LabelsOnly bool
+	// MarkedOnly leaves objects without an owner that have no mark of a release: the definitions in a
+	// chart's directory crds, which outlive it, since others may have objects of theirs.
+	MarkedOnly bool
 }
 
 // allowsReference reports whether the garbage collector accepts an owner reference from the
@@ -41,6 +44,9 @@ func (t Target) allowsReference() bool {
 // whether it has changed desired. live is the metadata of the live object, nil where the write
 // creates the object. desired is the metadata that results from the write.
 func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
+	if t.MarkedOnly && !t.isOfRelease(desired) {
+		return false, nil
+	}
 	if keeps, err := keepsItself(desired); keeps || err != nil {
 		return keeps && live != nil && t.unlink(desired), err
 	}
