@@ -2,7 +2,7 @@
 # Runs test/node: brings a node up, builds and imports the images, runs the suite, and takes
 # the node down again.
 #   SHORT=1      the specs with the label "short" alone
-#   LONG=1       those with the label "long" too, which take a quarter of an hour, and clients of etcd
+#   LONG=1       those with the label "long" too, which take half an hour, and clients of etcd
 #                for three times ten minutes instead of one
 #   KEEP=1       leaves the node up; the next call takes it as it is
 #   FOCUS=regexp chooses specs; those before them, which they need, are to have run (KEEP=1)
