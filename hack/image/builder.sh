@@ -100,10 +100,11 @@ image_stand_ins() {
 
 # image_bud NAME CONTEXT [ARGUMENT…] builds a Dockerfile. The machine's certificates are there
 # during the build, because its way to the package registries may need one of its own.
+# A build that fails leaves no container either.
 image_bud() {
   local name=$1 context=$2 log=$IMAGE_WORK/build.log
   shift 2
-  bb build --layers --pull=false --network host --format docker \
+  bb build --layers --force-rm --pull=false --network host --format docker \
     --volume /etc/ssl/certs:/etc/ssl/certs:ro "$@" --tag "$name" "$context" 2>&1 | image_follow "$name" "$log" && return
   image_say "building $name failed; all that it said is in $log, which ends with"
   tail -n 20 "$log" >&2
