@@ -90,6 +90,18 @@ func TestAChartBecomesAKind(t *testing.T) {
 }
 
 // TestTheLintersOfAnOlderProjectLeaveAChartAlone: init of earlier versions told them nothing of charts.
+func TestAProjectMayHaveNoDockerignore(t *testing.T) {
+	dir := newProject(t)
+	if err := os.Remove(filepath.Join(dir, ".dockerignore")); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := CreateAPI(dir, chartKind(web(t, nil)))
+	written(t, plan, err)
+	if _, err := os.Stat(filepath.Join(dir, ".dockerignore")); !os.IsNotExist(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTheLintersOfAnOlderProjectLeaveAChartAlone(t *testing.T) {
 	dir := newProject(t)
 	scratch.Write(t, dir, map[string]string{

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -71,6 +72,9 @@ func (k *Kind) ship(plan *Plan) error {
 		text, err := plan.read(path)
 		if err == nil && slices.Contains(strings.Split(string(text), "\n"), line) {
 			continue // Another kind has brought it.
+		}
+		if path == ".dockerignore" && errors.Is(err, fs.ErrNotExist) {
+			continue // The image's build sees all files, as in projects of operator-sdk's Helm operator.
 		}
 		err = plan.edit(path, func(content []byte) ([]byte, error) {
 			return []byte(strings.TrimRight(string(content), "\n") + "\n" + line + "\n"), nil
