@@ -101,6 +101,7 @@ func (f *Flags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
 
 func (f *Flags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
 	set.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several replicas work at a time")
+	set.StringVar(&o.WatchLabelSelector, "watch-label-selector", "", "`labels`, such as shard=a or !shard, of the custom resources that are this manager's; others are those of other managers with the same lease name. Needs --leader-elect")
 	set.StringVar(&o.LeaderElectionID, "leader-election-id", "", "`name` of the lease; default OPERATOR_NAME")
 	set.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; default the pod's")
 	set.DurationVar(&o.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "`time` after which another replica may take a lease that is not renewed; at least 3s")

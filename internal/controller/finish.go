@@ -81,10 +81,11 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 
 // errorResult returns the result of an attempt that met an error. A CR that turned out to be
 // gone is reconciled once more, which drops its state or finds its successor: the event of
-// the deletion may be missed. So is one that was found to be abandoned or paused.
+// the deletion may be missed. So is one whose run has to wait for another manager's, and one that
+// was found to be abandoned or paused.
 func errorResult(err error) (reconcile.Result, error) {
 	switch {
-	case errors.Is(err, errGone):
+	case errors.Is(err, errGone), errors.Is(err, ErrLocked):
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	case errors.Is(err, errAbandoned), errors.Is(err, errPaused):
 		return reconcile.Result{RequeueAfter: immediately}, nil

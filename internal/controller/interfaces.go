@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 )
@@ -14,6 +15,13 @@ type Access interface {
 	// Grant returns access that acts for the CR, in the name of a user of the API server; "" is the
 	// manager. What is written with it gets the labels.
 	Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (Grant, error)
+}
+
+// RunLocks keep the managers of several shards from running content for a CR at once.
+type RunLocks interface {
+	// Lock takes the lock of the CR's run, which unlock gives back. The error wraps ErrLocked while
+	// another manager, which may still lead, has it.
+	Lock(ctx context.Context, uid types.UID) (unlock func(), err error)
 }
 
 // Grant is the access of one run.

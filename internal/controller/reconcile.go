@@ -40,7 +40,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Attempts *Attempts
 	Slots    Slots
-	Clock    clock.PassiveClock
+	// Locks is nil for a manager that has all CRs of its kinds.
+	Locks RunLocks
+	Clock clock.PassiveClock
 	// Digest is that of all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string

@@ -74,6 +74,11 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
+	unlock, err := r.lock(runCtx, a)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := r.reportStart(ctx, a); err != nil {
 		return err
 	}
@@ -91,6 +96,21 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	}
 	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now()})
 	return nil
+}
+
+// lock takes the lock of the CR's run. What is written to the status after that is written only
+// while the CR is still this manager's.
+func (r *Reconciler) lock(ctx context.Context, a *attempt) (unlock func(), err error) {
+	if r.Locks == nil {
+		return func() {}, nil
+	}
+	unlock, err = r.Locks.Lock(ctx, a.cr.GetUID())
+	waits := errors.Is(err, ErrLocked)
+	if waits && !a.state.locked {
+		log.FromContext(ctx).Info("the run waits until that of the shard that had the resource has ended", "reason", err.Error())
+	}
+	a.state.locked = waits
+	return unlock, err
 }
 
 // runShown runs the content, and shows in the status what it is at until it ends, by a panic too.

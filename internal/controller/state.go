@@ -28,6 +28,8 @@ type state struct {
 	due time.Time
 	// brake bounds the runs that nobody asked for.
 	brake brake
+	// locked is true while the run waits for that of another shard.
+	locked bool
 }
 
 // isNew reports whether no run of the object has begun and nothing is known of an earlier one.

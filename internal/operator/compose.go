@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
@@ -41,6 +42,7 @@ type components struct {
 	proxy    *proxy.Proxy
 	cache    cache.Cache
 	writer   client.Client
+	locks    controller.RunLocks
 	events   events.EventRecorder
 	// undo gives up what compose took, the last first.
 	undo []func()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,6 +54,8 @@ type Manager struct {
 	client *rest.Config
 	// namespaces are those that are watched; nil: all.
 	namespaces []string
+	// shard selects the CRs that are this manager's; nil: all.
+	shard      labels.Selector
 	lease      lease
 	libraryLog libraryLog
 	probes     probes
@@ -79,11 +82,16 @@ func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) 
 	if e.Registerer == nil {
 		e.Registerer = ctrlmetrics.Registry
 	}
+	shard, err := parseShard(o, e)
+	if err != nil {
+		return nil, err
+	}
 	o = withDefaults(o)
 	library, log := splitLog(o.Logger)
-	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
+	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), shard: shard, libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
 	m.options.WatchesFile, m.python = defaultWatchesFile, &python{}
 	m.probes = newProbes(log, o.LivenessEndpointName, o.ReadinessEndpointName)
+	o.LeaderElectionID = shardLease(o.LeaderElectionID, shard)
 	if m.lease, err = newLease(cfg, o, lossHandlers{stopRuns: m.runs.Stop, endProcesses: m.endProcesses}); err != nil {
 		return nil, err
 	}

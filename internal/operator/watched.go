@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,6 +53,7 @@ func (c *components) followObjects(context.Context) (err error) {
 // cache holds reduced objects.
 func (c *components) readObjects(context.Context) (err error) {
 	o := cacheOptions(c.namespaces, plain(c.list))
+	o.DefaultLabelSelector = c.shard
 	o.Scheme, o.Mapper, o.HTTPClient = c.GetScheme(), c.GetRESTMapper(), c.GetHTTPClient()
 	if c.cache, err = cache.New(c.client, o); err != nil {
 		return fmt.Errorf("make the cache of the watched kinds: %w", err)
@@ -63,7 +65,7 @@ func (c *components) readObjects(context.Context) (err error) {
 		return fmt.Errorf("add the cache of the watched kinds: %w", err)
 	}
 	err = c.Add(sweeper.Sweeper{
-		Directories: c.place.root, Reader: c.writer, Discovery: c.served, Watches: plain(c.list), Namespaces: c.namespaces, Logger: c.options.Logger.WithName("sweeper"),
+		Directories: c.place.root, Reader: c.reader(), Discovery: c.served, Watches: plain(c.list), Namespaces: c.namespaces, Logger: c.options.Logger.WithName("sweeper"),
 	})
 	if err != nil {
 		return fmt.Errorf("add the sweeper of run directories: %w", err)
@@ -93,7 +95,7 @@ func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 
 // addWatches connects the kinds of content, and adds a Supervisor for each watch.
 func (c *components) addWatches(context.Context) error {
-	if err := c.wings.connect(c); err != nil {
+	if err := errors.Join(c.addShard(), c.wings.connect(c)); err != nil {
 		return err
 	}
 	for _, watch := range c.list {
@@ -135,7 +137,8 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Watch:      watch.Watch,
 				Defaults:   defaults(o),
 				Client:     c.writer,
-				Reader:     c.writer,
+				Reader:     c.reader(),
+				Locks:      c.locks,
 				Content:    runs,
 				Access:     proxyAccess{c.proxy},
 				Related:    c.related,

@@ -91,6 +91,9 @@ type Options struct {
 	// processor or watch, as far as there is memory.
 	MaxConcurrentRuns int
 
+	// WatchLabelSelector limits all watches to the CRs with these labels, such as "shard=a" or
+	// "!shard"; "": all CRs. It needs leader election, with a lease for each selector.
+	WatchLabelSelector string
 	// NoOwnerReferences leaves what runs create without an owner reference to the CR.
 	NoOwnerReferences bool
 	// ConfineToNamespace lets runs write in the namespace of their CR alone.

@@ -18,3 +18,21 @@ var _ = Describe("many lost leases", func() {
 		newOperator(ctx).succession(ctx, slices.Repeat([]way{freeze}, 20)...)
 	})
 })
+
+var _ = Describe("a resource that moves 200 times between shards", func() {
+	It("has one run at most", func(ctx context.Context) {
+		s := newShards(ctx)
+		s.leads(ctx, s.replicas[0])
+		for i := range 200 {
+			s.move(ctx, func(from, to int) {
+				switch i % 20 {
+				case 7:
+					s.kill(from)
+				case 17:
+					s.kill(to)
+				}
+			})
+		}
+		s.judge(ctx)
+	})
+})

@@ -25,8 +25,8 @@ type replica struct {
 	name string
 }
 
-// start starts a replica of the operator.
-func (o *operator) start() *replica {
+// start starts a replica of the operator, with further flags.
+func (o *operator) start(flags ...string) *replica {
 	GinkgoHelper()
 	o.started++
 	r := &replica{name: fmt.Sprintf("%s-%d", o.Namespace, o.started)}
@@ -39,6 +39,7 @@ func (o *operator) start() *replica {
 	options.Env = append(options.Env, journalVariable+"="+o.journal.path, replicaVariable+"="+r.name)
 	options.Args = append(options.Args, "--leader-elect", "--leader-election-id="+leaseName,
 		"--leader-elect-lease-duration="+o.lease.String(), "--leader-elect-renew-deadline=10s")
+	options.Args = append(options.Args, flags...)
 	r.Manager, err = harness.Start(options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {

@@ -130,3 +130,116 @@ subjects:
     namespace: {{ $.root.Release.Namespace }}
 {{- end }}
 {{- end -}}
+
+{{/* The pod of a manager: of all resources, of those without a shard, or, with "shard", of one. */}}
+{{- define "ensign.pod" -}}
+metadata:
+  labels:
+    {{- include "ensign.selector" . | nindent 4 }}
+    {{- if .shard }}
+    ensign.io/manager-of: shards
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: manager
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  serviceAccountName: {{ include "ensign.fullname" . }}-manager
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  # Two phases of stopping (runs, then the rest) fit in it.
+  terminationGracePeriodSeconds: 40
+  securityContext: {{- include "ensign.podSecurityContext" . | nindent 4 }}
+  containers:
+    - name: manager
+      image: {{ include "ensign.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+        {{- include "ensign.args" . | nindent 8 }}
+        {{- if .shard }}
+        - --watch-label-selector=ensign.io/shard=$(SHARD)
+        {{- else if .Values.shards }}
+        - --watch-label-selector=!ensign.io/shard
+        {{- end }}
+      env:
+        {{- include "ensign.env" . | nindent 8 }}
+        {{- if .shard }}
+        - name: SHARD
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
+        {{- end }}
+      ports:
+        {{- if .Values.metrics.enabled }}
+        - name: metrics
+          containerPort: 8443
+          protocol: TCP
+        {{- end }}
+        - name: probes
+          containerPort: 6789
+          protocol: TCP
+      # Runs may take all of a node's processors for a moment, and the probes' answers wait.
+      startupProbe:
+        httpGet:
+          path: /healthz
+          port: probes
+        periodSeconds: 2
+        timeoutSeconds: 5
+        failureThreshold: 30
+      livenessProbe:
+        httpGet:
+          path: /healthz
+          port: probes
+        periodSeconds: 20
+        timeoutSeconds: 5
+      readinessProbe:
+        httpGet:
+          path: /readyz
+          port: probes
+        periodSeconds: 10
+        timeoutSeconds: 5
+      resources: {{- toYaml .Values.resources | nindent 8 }}
+      securityContext: {{- include "ensign.securityContext" . | nindent 8 }}
+      volumeMounts:
+        # Run directories and Ansible's temporary files.
+        - name: tmp
+          mountPath: /tmp
+        {{- with .Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+  volumes:
+    - name: tmp
+      emptyDir:
+        sizeLimit: {{ .Values.tmpSizeLimit }}
+    {{- with .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if .Values.topologySpreadConstraints }}
+  topologySpreadConstraints: {{- toYaml .Values.topologySpreadConstraints | nindent 4 }}
+  {{- else if gt (int .Values.replicas) 1 }}
+  topologySpreadConstraints:
+    # A wish. The hash keeps pods of the old version from counting during a rollout.
+    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+    - maxSkew: 1
+      topologyKey: {{ . }}
+      whenUnsatisfiable: ScheduleAnyway
+      matchLabelKeys: [pod-template-hash]
+      labelSelector:
+        matchLabels: {{- include "ensign.selector" $ | nindent 10 }}
+    {{- end }}
+  {{- end }}
+{{- end -}}

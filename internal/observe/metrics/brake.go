@@ -15,3 +15,8 @@ func (m *Metrics) TriggerHeld(watch schema.GroupVersionKind, backoff bool) {
 func (m *Metrics) SetSlowed(watch schema.GroupVersionKind, number int) {
 	m.slowed.WithLabelValues(watch.String()).Set(float64(number))
 }
+
+// SetUnselected sets how many resources of a kind no shard selects.
+func (m *Metrics) SetUnselected(watch schema.GroupVersionKind, number int) {
+	m.unselected.WithLabelValues(watch.String()).Set(float64(number))
+}

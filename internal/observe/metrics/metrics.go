@@ -47,6 +47,7 @@ type Metrics struct {
 	unknown     *prometheus.CounterVec
 	heldBack    *prometheus.CounterVec
 	slowed      *prometheus.GaugeVec
+	unselected  *prometheus.GaugeVec
 	registry    prometheus.Registerer
 }
 
@@ -97,8 +98,11 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		slowed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ensign_operator_slowed_resources", Help: "Resources whose runs are slowed down because they are triggered again and again.",
 		}, []string{labelGVK}),
+		unselected: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ensign_operator_unselected_resources", Help: "Resources that no shard selects, as one of the shards counts them each minute.",
+		}, []string{labelGVK}),
 	}
-	for _, c := range []prometheus.Collector{m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
+	for _, c := range []prometheus.Collector{m.unselected, m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}
@@ -123,6 +127,7 @@ func (m *Metrics) InitWatch(watch schema.GroupVersionKind) {
 	m.heldBack.WithLabelValues(watch.String(), byBackoff)
 	m.heldBack.WithLabelValues(watch.String(), byBucket)
 	m.SetSlowed(watch, 0)
+	m.SetUnselected(watch, 0)
 }
 
 // SetWatchReady sets whether the watched kind is served and its cache is filled.

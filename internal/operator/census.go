@@ -1,0 +1,121 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// shardLabel has, at the lease of a shard, the name that the leases of all shards of an operator
+	// begin with, and selectorAnnotation what it selects.
+	shardLabel         = "ensign.io/shard-of"
+	selectorAnnotation = "ensign.io/watch-label-selector"
+	censusInterval     = time.Minute
+	censusPage         = 500
+)
+
+// census counts, while this manager leads, the CRs that no shard selects. One shard does it for
+// all: that with the oldest of the leases that have a holder. A CR that nobody has is in nobody's
+// log, so that only a count of all of them shows it.
+type census struct {
+	leases      coordination.LeaseInterface
+	base, lease string
+	shard       labels.Selector
+	reader      client.Reader
+	kinds       []schema.GroupVersionKind
+	namespaces  []string
+	report      func(kind schema.GroupVersionKind, unselected int)
+	log         logr.Logger
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (c *census) NeedLeaderElection() bool { return true }
+
+// Start counts after each interval, until ctx ends.
+func (c *census) Start(ctx context.Context) error {
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+		if err := c.count(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error(err, "could not count the resources that no shard selects")
+		}
+	}, censusInterval, 0.2, true)
+	return nil
+}
+
+// count says what this shard selects, and counts if it is the first.
+func (c *census) count(ctx context.Context) error {
+	own, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},
+	}})
+	if err != nil {
+		return fmt.Errorf("say what the shard selects: %w", err)
+	}
+	if _, err := c.leases.Patch(ctx, c.lease, types.MergePatchType, own, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("say at the lease what the shard selects: %w", err)
+	}
+	all, err := c.leases.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{shardLabel: c.base}.String()})
+	if err != nil {
+		return fmt.Errorf("list the leases of the shards: %w", err)
+	}
+	shards, first := c.alive(all.Items)
+	for _, kind := range c.kinds {
+		unselected := 0
+		if first {
+			if unselected, err = c.unselected(ctx, kind, shards); err != nil {
+				return err
+			}
+		}
+		c.report(kind, unselected)
+	}
+	return nil
+}
+
+// alive returns the selectors of the shards whose leases have a holder, and whether this one is
+// the first of them.
+func (c *census) alive(leases []coordinationv1.Lease) (shards []labels.Selector, first bool) {
+	slices.SortFunc(leases, func(a, b coordinationv1.Lease) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, lease := range leases {
+		selector, err := labels.Parse(lease.Annotations[selectorAnnotation])
+		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			continue
+		}
+		first = first || len(shards) == 0 && lease.Name == c.lease
+		shards = append(shards, selector)
+	}
+	return shards, first
+}
+
+// unselected counts the CRs of a kind that none of the shards selects.
+func (c *census) unselected(ctx context.Context, kind schema.GroupVersionKind, shards []labels.Selector) (n int, err error) {
+	namespaces := c.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		page := &metav1.PartialObjectMetadataList{}
+		for more := true; more; more = page.Continue != "" {
+			page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			if err := c.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(censusPage), client.Continue(page.Continue)); err != nil {
+				return 0, fmt.Errorf("list %s: %w", kind, err)
+			}
+			for i := range page.Items {
+				if !slices.ContainsFunc(shards, func(s labels.Selector) bool { return s.Matches(labels.Set(page.Items[i].Labels)) }) {
+					n++
+				}
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,136 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/fence"
+)
+
+// managerAnnotation names, at the lock of a run, the lease of the manager that has it.
+const managerAnnotation = "ensign.io/manager-lease"
+
+// lockTimeout bounds a try to remove a lock.
+const lockTimeout = 5 * time.Second
+
+// runLocks keeps two shards from running content for a CR that moves from one to the other. A Lease
+// by the UID of the CR, in the manager's namespace, where tenants cannot write, exists while a run
+// is live. It is never renewed: that its manager is still there is what the manager's own lease
+// says, whose loss ends all of its runs.
+type runLocks struct {
+	leases coordination.LeaseInterface
+	// prefix begins the names of locks; the shards of an operator have the same.
+	prefix string
+	// lease and identity are those of this manager in leader election. base is the lease of a manager
+	// of the same operator that has all CRs: while one holds it, no shard runs anything.
+	base, lease, identity string
+	fence                 *fence.Fence
+	clock                 clock.PassiveClock
+
+	mu sync.Mutex
+	// seen has, by the name of a manager's lease, what it said, and since when it says so.
+	seen map[string]sighting
+}
+
+type sighting struct {
+	spec  coordinationv1.LeaseSpec
+	since time.Time
+}
+
+// Lock implements controller.RunLocks.
+func (l *runLocks) Lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
+	lock := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: l.prefix + string(uid), Annotations: map[string]string{managerAnnotation: l.lease}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.identity},
+	}
+	if err := l.unlessLed(ctx, l.base, ""); err != nil {
+		return nil, fmt.Errorf("lock the run: %w", err)
+	}
+	made, err := l.leases.Create(ctx, lock, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		if err = l.breakDead(ctx, lock.Name); err == nil {
+			made, err = l.leases.Create(ctx, lock, metav1.CreateOptions{})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the run: %w", err)
+	}
+	return func() { l.release(made) }, nil
+}
+
+// breakDead removes a lock of this manager, which an earlier attempt has left, and one of a manager
+// that does not lead any more. The error is controller.ErrLocked where neither is so.
+func (l *runLocks) breakDead(ctx context.Context, name string) error {
+	lock, err := l.leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if holder := ptr.Deref(lock.Spec.HolderIdentity, ""); holder != l.identity {
+		if err := l.unlessLed(ctx, lock.Annotations[managerAnnotation], holder); err != nil {
+			return err
+		}
+	}
+	return l.remove(ctx, lock)
+}
+
+// unlessLed returns controller.ErrLocked while a manager may hold the lease: that with the identity,
+// or, for "", any. As client-go's leader election does, it trusts no clock but its own: a lease has
+// expired when it has not changed for its duration.
+func (l *runLocks) unlessLed(ctx context.Context, name, identity string) error {
+	lease, err := l.leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	if holder == "" || identity != "" && holder != identity {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, known := l.seen[name]; !known || !last.spec.RenewTime.Equal(lease.Spec.RenewTime) {
+		l.seen[name] = sighting{lease.Spec, l.clock.Now()}
+	} else if l.clock.Since(last.since) >= time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second {
+		return nil
+	}
+	return fmt.Errorf("%w: %s (lease %s)", controller.ErrLocked, holder, name)
+}
+
+// release removes the lock of a run that has ended. While the API server is away it goes on trying
+// behind the caller's back, because nobody else does it while this manager leads.
+func (l *runLocks) release(lock *coordinationv1.Lease) {
+	over := func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+		defer cancel()
+		return l.remove(ctx, lock) == nil || !l.fence.Held(), nil
+	}
+	if done, _ := over(context.Background()); !done {
+		go func() { _ = wait.PollUntilContextCancel(context.Background(), time.Second, false, over) }()
+	}
+}
+
+// remove removes this very lock. That it is gone, or another's by now, is no error.
+func (l *runLocks) remove(ctx context.Context, lock *coordinationv1.Lease) error {
+	err := l.leases.Delete(ctx, lock.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lock.UID}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// shards are two managers of an operator: one of the CRs without the label "shard", one of those
+// with "shard=b".
+type shards struct {
+	*operator
+
+	selectors [2]string
+	replicas  [2]*replica
+	names     [2]map[string]bool // of all replicas that a shard had
+	at        int // whose the CRs are
+}
+
+func newShards(ctx context.Context) *shards {
+	GinkgoHelper()
+	s := &shards{operator: newOperator(ctx), selectors: [2]string{"!shard", "shard=b"}}
+	for i := range s.replicas {
+		s.names[i] = map[string]bool{}
+		s.startAgain(i)
+	}
+	return s
+}
+
+func (s *shards) startAgain(i int) {
+	GinkgoHelper()
+	s.replicas[i] = s.start("--watch-label-selector=" + s.selectors[i])
+	s.names[i][s.replicas[i].name] = true
+}
+
+// runs counts the runs of a CR that the managers of a shard have begun.
+func (s *shards) runs(i int, cr string) (count int) {
+	GinkgoHelper()
+	for _, l := range s.update() {
+		if s.names[i][l.Replica] && l.CR == cr {
+			count++
+		}
+	}
+	return count
+}
+
+// move gives the CRs to the other shard while their runs are live, and waits until they are live
+// there. happens is called after the labels have changed.
+func (s *shards) move(ctx context.Context, happens func(from, to int)) {
+	GinkgoHelper()
+	from, to := s.at, 1-s.at
+	label := map[int]string{0: "null", 1: `"b"`}[to]
+	before := map[string]int{}
+	for _, cr := range []string{stubborn, gentle} {
+		before[cr] = s.runs(to, cr)
+		patch := fmt.Appendf(nil, `{"metadata": {"labels": {"shard": %s}}}`, label)
+		Expect(ground.Client.Patch(ctx, harness.Custom(kind, s.Namespace, cr, nil), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+	}
+	happens(from, to)
+	for _, cr := range []string{stubborn, gentle} {
+		Eventually(ctx, func() int { return s.runs(to, cr) }).Should(BeNumerically(">", before[cr]), "%s runs in the shard %s", cr, s.selectors[to])
+	}
+	s.at = to
+}
+
+// kill ends a manager and its runs as the end of its pod does, and starts the next one of the shard.
+func (s *shards) kill(i int) {
+	GinkgoHelper()
+	s.replicas[i].signal(syscall.SIGKILL)
+	s.startAgain(i)
+}
+
+// locks returns the names of the locks of runs.
+func (s *shards) locks(ctx context.Context) (names []string, err error) {
+	leases := &coordinationv1.LeaseList{}
+	err = ground.Client.List(ctx, leases, client.InNamespace(s.Namespace))
+	for _, lease := range leases.Items {
+		if strings.HasPrefix(lease.Name, leaseName+"-run-") {
+			names = append(names, lease.Name)
+		}
+	}
+	return names, err
+}
+
+// judge stops the managers, and judges.
+func (s *shards) judge(ctx context.Context) {
+	GinkgoHelper()
+	Expect(s.locks(ctx)).To(HaveLen(2), "the two live runs are locked")
+	for _, r := range s.replicas {
+		Expect(r.Stop()).To(Succeed())
+	}
+	overlaps, _ := s.overlaps(nil)
+	Expect(overlaps).To(BeEmpty(), "runs of one custom resource at the same time")
+	Expect(s.locks(ctx)).To(BeEmpty())
+}
+
+var _ = Describe("a resource that moves from one shard to another", func() {
+	It("has one run at most, also while managers are killed, and every resource is somebody's", func(ctx context.Context) {
+		s := newShards(ctx)
+		s.leads(ctx, s.replicas[0])
+		quiet := func(int, int) {}
+		s.move(ctx, quiet)
+		s.move(ctx, quiet)
+		s.move(ctx, func(from, _ int) { s.kill(from) })
+		s.move(ctx, func(_, to int) { s.kill(to) })
+		s.judge(ctx)
+	})
+})
