@@ -23,7 +23,7 @@ type shards struct {
 	selectors [2]string
 	replicas  [2]*replica
 	names     [2]map[string]bool // of all replicas that a shard had
-	at        int // whose the CRs are
+	at        int                // whose the CRs are
 }
 
 func newShards(ctx context.Context) *shards {

@@ -116,18 +116,30 @@ func (c *Client) Update(originals, targets kube.ResourceList, options ...kube.Cl
 	}
 	again := copied(targets)
 	result, err := c.Client.Update(originals, targets, options...)
-	if !c.ByClient && err != nil && strings.Contains(err.Error(), " is invalid: ") {
-		displaced, cause := displaceAll(again)
+	if !c.ByClient && err != nil {
+		mended, cause := mend(again, err)
 		if cause != nil {
 			return result, explained(errors.Join(err, cause))
 		}
-		if displaced {
+		if mended {
 			created := result.Created
 			result, err = c.Client.Update(originals, again, options...)
 			result.Created = append(created, result.Created...)
 		}
 	}
 	return result, explained(err)
+}
+
+// mend takes out of the way for what the API server has refused to apply the targets. It reports
+// whether to try again helps.
+func mend(targets kube.ResourceList, refusal error) (bool, error) {
+	switch text := refusal.Error(); {
+	case strings.Contains(text, " is invalid: "):
+		return displaceAll(targets)
+	case strings.Contains(text, unservedVersion):
+		return renewVersions(targets, refusal)
+	}
+	return false, nil
 }
 
 // prepare does what Helm's update does not. It returns the originals from which that starts.

@@ -1,0 +1,61 @@
+package helmclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/util/retry"
+)
+
+// unservedVersion is what the API server answers to each server-side apply of an object of which
+// somebody wrote fields in a version that its definition has no more: kubernetes/kubernetes#111937.
+const unservedVersion = "to an invalid group/version: "
+
+// renewVersions lets the owners of fields have written them in the version of the targets, where the
+// refusal names another one. Whose the fields are does not change, so that what the chart drops
+// still goes. It reports whether there are any.
+func renewVersions(targets kube.ResourceList, refusal error) (found bool, err error) {
+	var errs []error
+	for _, target := range targets {
+		errs = append(errs, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			renewed, err := renewVersion(target, refusal)
+			found = found || renewed
+			return err
+		}))
+	}
+	return found, errors.Join(errs...)
+}
+
+func renewVersion(target *resource.Info, refusal error) (bool, error) {
+	live, err := get(target)
+	if live == nil || err != nil {
+		return false, err
+	}
+	entries, version, found := live.GetManagedFields(), target.Mapping.GroupVersionKind.GroupVersion().String(), false
+	for i := range entries {
+		if entries[i].APIVersion != version && strings.Contains(refusal.Error(), unservedVersion+entries[i].APIVersion) {
+			entries[i].APIVersion, found = version, true
+		}
+	}
+	if !found {
+		return false, nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+	if err != nil {
+		return false, fmt.Errorf("write the owners of the fields of %s: %w", nameOf(target), err)
+	}
+	_, err = resource.NewHelper(target.Client, target.Mapping).WithFieldManager(FieldManager).Patch(target.Namespace, target.Name, types.JSONPatchType, patch, nil)
+	if err != nil && !apierrors.IsConflict(err) {
+		err = fmt.Errorf("write the owners of the fields of %s: %w", nameOf(target), err)
+	}
+	return err == nil, err
+}
