@@ -82,9 +82,6 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if err := r.reportStart(ctx, a); err != nil {
 		return err
 	}
-	if !r.leads() {
-		return errFenced
-	}
 	a.beginRun()
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
@@ -129,7 +126,7 @@ func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
 
 // reportStart writes to the status that a run is at work. If the CR is paused by now, it writes
 // nothing and returns errPaused. So a status that shows a pause is one: no run begins any more
-// that was decided before it.
+// that was decided before it. It returns errFenced if another manager may lead by then.
 func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {
 	halted, started := false, r.merge(status.Started(a.cr.GetGeneration(), a.seenBefore()))
 	err := r.changeInterim(ctx, a, func(current *unstructured.Unstructured) []status.Operation {
@@ -138,8 +135,11 @@ func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {
 		}
 		return started(current)
 	})
-	if err == nil && halted {
+	switch {
+	case err == nil && halted:
 		return errPaused
+	case err == nil && !r.leads():
+		return errFenced
 	}
 	return err
 }

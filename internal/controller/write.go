@@ -29,7 +29,7 @@ var errFenced = errors.New("this manager does not surely lead any more")
 // errPaused: the CR is paused since it was read. The next attempt reports that.
 var errPaused = errors.New("the custom resource is paused")
 
-// ErrLocked: the CR's run of another manager has not ended yet.
+// ErrLocked means that the CR's run of another manager has not ended yet.
 var ErrLocked = errors.New("a run of another manager has not ended")
 
 func (r *Reconciler) leads() bool { return r.Fence == nil || r.Fence() }

@@ -26,7 +26,7 @@ func lockers(t *testing.T) (client *fake.Clientset, a, b *runLocks, clock *testc
 	client, clock = fake.NewClientset(), testclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	keepUIDs(client)
 	leases := client.CoordinationV1().Leases("ns")
-	make := func(name string) *runLocks {
+	newLocks := func(name string) *runLocks {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("pod-" + name), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Unix(1, 0))),
 		}}
@@ -35,7 +35,13 @@ func lockers(t *testing.T) (client *fake.Clientset, a, b *runLocks, clock *testc
 		}
 		return &runLocks{leases: leases, prefix: "op-run-", base: "op", lease: name, identity: "pod-" + name, clock: clock, seen: map[string]sighting{}}
 	}
-	return client, make("a"), make("b"), clock
+	return client, newLocks("a"), newLocks("b"), clock
+}
+
+func oneLocker(t *testing.T) *runLocks {
+	t.Helper()
+	_, a, _, _ := lockers(t) //nolint:dogsled // That is why this function is there.
+	return a
 }
 
 // keepUIDs lets the client give UIDs, and heed them at deletions, as an API server does.
@@ -140,7 +146,7 @@ func TestALeaseThatIsRenewedKeepsItsLocks(t *testing.T) {
 }
 
 func TestAnOwnLockOfAnEarlierAttemptIsNoHindrance(t *testing.T) {
-	_, a, _, _ := lockers(t)
+	a := oneLocker(t)
 	wantLocked(t, a, false)
 	wantLocked(t, a, false)
 }

@@ -167,10 +167,14 @@ func (r request) send(ctx context.Context, transport *http.Client) (string, erro
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var answer struct {
-		Header struct{ Revision string }
-		Kvs    []struct{ Value []byte }
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+		Kvs []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return "", err

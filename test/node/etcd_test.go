@@ -60,8 +60,8 @@ func makesEtcd(ctx context.Context) {
 	kubectl(ctx, "apply", "-f", etcdExample+"/config/samples/etcd_v1beta2_etcdcluster.yaml")
 	etcdIsReady(ctx, etcdName)
 	By("put and get through the Service")
-	Expect(etcdctl(ctx, etcdName, "put", "foo", "bar")).To(Equal("OK\n"))
-	Expect(etcdctl(ctx, etcdName, "get", "foo", "--print-value-only")).To(Equal("bar\n"))
+	Expect(etcdctl(ctx, "put", "foo", "bar")).To(Equal("OK\n"))
+	Expect(etcdctl(ctx, "get", "foo", "--print-value-only")).To(Equal("bar\n"))
 	By("what it consists of")
 	Expect(strings.Fields(kubectl(ctx, "get", "pods,pvc,services,statefulsets,poddisruptionbudgets", "--output=name", "--selector=etcd_cluster="+etcdName))).To(ConsistOf(
 		"pod/"+etcdName+"-0", "pod/"+etcdName+"-1", "pod/"+etcdName+"-2",
@@ -72,19 +72,19 @@ func makesEtcd(ctx context.Context) {
 	kubectl(ctx, "delete", "statefulset", etcdName, "--timeout=2m")
 	Eventually(ctx, func() error { return command(ctx, "kubectl", "get", "statefulset", etcdName).Run() }).Should(Succeed())
 	etcdIsReady(ctx, etcdName)
-	Expect(etcdctl(ctx, etcdName, "get", "foo", "--print-value-only")).To(Equal("bar\n"))
+	Expect(etcdctl(ctx, "get", "foo", "--print-value-only")).To(Equal("bar\n"))
 }
 
 func restoresEtcd(ctx context.Context) {
 	setEtcd(ctx, `{"version":"`+newerEtcd+`","backupBeforeUpgrade":null}`)
 	etcdIsReady(ctx, etcdName)
-	etcdctl(ctx, etcdName, "put", "kept", "as it was")
+	etcdctl(ctx, "put", "kept", "as it was")
 	kubectl(ctx, "apply", "-f", etcdExample+"/config/samples/etcd_v1beta2_etcdbackup.yaml")
 	kubectl(ctx, "wait", "--for=jsonpath={.status.succeeded}=true", "etcdbackup/example-etcd-backup", "--timeout=4m")
 	status := etcdObject(ctx, "EtcdBackup", "example-etcd-backup").Object["status"].(map[string]any)
 	Expect(status).To(And(HaveKeyWithValue("etcdVersion", newerEtcd), HaveKey("etcdRevision"), HaveKey("lastSuccessDate")))
 	path := kubectl(ctx, "get", "etcdbackup", "example-etcd-backup", "--output=jsonpath={.status.backups[0].path}")
-	etcdctl(ctx, etcdName, "put", "later", "lost")
+	etcdctl(ctx, "put", "later", "lost")
 
 	By("the loss of the quorum, for which nothing is changed")
 	volumes := func() string {
@@ -116,8 +116,8 @@ func restoresEtcd(ctx context.Context) {
 	kubectl(ctx, "wait", "--for=jsonpath={.status.succeeded}=true", "etcdrestore/after-the-accident", "--timeout=6m")
 	kubectl(ctx, "delete", "etcdrestores", "--all", "--timeout=1m")
 	etcdIsReady(ctx, etcdName)
-	Expect(etcdctl(ctx, etcdName, "get", "kept", "--print-value-only")).To(Equal("as it was\n"))
-	Expect(etcdctl(ctx, etcdName, "get", "later", "--print-value-only")).To(BeEmpty())
+	Expect(etcdctl(ctx, "get", "kept", "--print-value-only")).To(Equal("as it was\n"))
+	Expect(etcdctl(ctx, "get", "later", "--print-value-only")).To(BeEmpty())
 }
 
 func refusesForEtcd(ctx context.Context) {
@@ -218,9 +218,9 @@ func loseVolumes(ctx context.Context, pods ...string) {
 }
 
 // etcdctl runs it in a member's pod, against the Service. A member that restarts is no failure.
-func etcdctl(ctx context.Context, name string, args ...string) (output string) {
+func etcdctl(ctx context.Context, args ...string) (output string) {
 	GinkgoHelper()
-	arguments := append([]string{"exec", name + "-0", "--", "etcdctl", fmt.Sprintf("--endpoints=http://%s-client.%s.svc:2379", name, namespace)}, args...)
+	arguments := append([]string{"exec", etcdName + "-0", "--", "etcdctl", fmt.Sprintf("--endpoints=http://%s-client.%s.svc:2379", etcdName, namespace)}, args...)
 	Eventually(ctx, func() error {
 		text, err := command(ctx, "kubectl", arguments...).Output()
 		output = string(text)

@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -38,7 +39,7 @@ func securesEtcd(ctx context.Context) {
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "etcdcluster", name, "--timeout=2m") })
 	etcdIsReady(ctx, name)
 	inside := []string{"exec", name + "-0", "--", "etcdctl", "--endpoints=https://" + name + "-client." + namespace + ".svc:2379", "--cacert=/etc/etcd/server/server-ca.crt"}
-	certified := append(inside[:len(inside):len(inside)], "--cert=/etc/etcd/server/server.crt", "--key=/etc/etcd/server/server.key")
+	certified := slices.Concat(inside, []string{"--cert=/etc/etcd/server/server.crt", "--key=/etc/etcd/server/server.key"})
 	Expect(kubectl(ctx, append(certified, "put", "foo", "bar")...)).To(ContainSubstring("OK"))
 	Expect(command(ctx, "kubectl", append(inside, "get", "foo", "--command-timeout=3s")...).Run()).To(HaveOccurred(), "without a certificate")
 

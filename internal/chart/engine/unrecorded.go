@@ -37,14 +37,14 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 	}
 	for _, kind := range w.unreferenced(groups) {
 		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue // What the operator may not list it has not made.
+		if isNone(err) {
+			continue
 		}
 		if err != nil {
 			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 		}
 		for i := range found.Items {
-			if one := &found.Items[i]; w.mustRemove(one) && !(kind.definitions() && !w.marked(one)) {
+			if one := &found.Items[i]; w.mustRemove(one) && w.isReleases(kind, one) {
 				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
 				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
 			}
@@ -60,10 +60,17 @@ type listed struct {
 	resource        schema.GroupVersionResource
 }
 
-// definitions reports whether the kind is that of definitions. Those of the directory crds of a chart, which
-// have no marks of the release, outlive it: others may have objects of theirs.
-func (l listed) definitions() bool {
-	return l.resource.Group == "apiextensions.k8s.io" && l.resource.Resource == "customresourcedefinitions"
+// isReleases reports whether the object goes with the release. Definitions of a chart's directory crds,
+// which have no marks of the release, outlive it: others may have objects of theirs.
+func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
+	isDefinition := kind.resource.Group == "apiextensions.k8s.io" && kind.resource.Resource == "customresourcedefinitions"
+	return !isDefinition || w.marked(one)
+}
+
+// isNone reports whether the answer to a list means that there is nothing of the release: what the
+// operator may not list it has not made.
+func isNone(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // unreferenced returns the kinds whose objects cannot refer to the CR as their owner.

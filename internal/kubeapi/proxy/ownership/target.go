@@ -59,15 +59,21 @@ func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if changed = changed || len(after) != len(before); changed {
 		setReferences(desired, after)
 	}
-	liveAnnotations, err := annotations(live)
+	if annotate, err := t.needsAnnotations(live, desired, removed); err != nil || !annotate {
+		return err == nil && changed, err
+	}
+	added, err := t.addOwnerAnnotations(desired)
+	return changed || added, err
+}
+
+// needsAnnotations reports whether annotations have to name the owner: they do so already, or no
+// reference can and the object is new, the owner's release's, or has just lost a reference.
+func (t Target) needsAnnotations(live, desired map[string]any, removed bool) (bool, error) {
+	all, err := annotations(live)
 	if err != nil {
 		return false, err
 	}
-	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed || t.isOfRelease(desired)) {
-		added, err := t.addOwnerAnnotations(desired)
-		return changed || added, err
-	}
-	return changed, nil
+	return t.hasOwnerAnnotations(all) || !t.allowsReference() && (live == nil || removed || t.isOfRelease(desired)), nil
 }
 
 func setReferences(metadata map[string]any, references []any) {
