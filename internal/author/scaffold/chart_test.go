@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -42,7 +44,7 @@ func TestAChartBecomesAKind(t *testing.T) {
 	dir := newProject(t)
 	plan, err := CreateAPI(dir, chartKind(web(t, nil),
 		describe.Object{APIVersion: "apps/v1", Kind: "Deployment"}, describe.Object{APIVersion: "v1", Kind: "ConfigMap"},
-		describe.Object{APIVersion: "v1", Kind: "Secret"}, describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}))
+		describe.Object{APIVersion: "v1", Kind: "Secret"}, describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}}}))
 	written(t, plan, err)
 	for path, parts := range map[string][]string{
 		"charts/web/templates/NOTES.txt":            {"{{ .Values.replicas }}"}, // It is copied, and no template of this package.
@@ -54,6 +56,8 @@ func TestAChartBecomesAKind(t *testing.T) {
 		"config/rbac/role.yaml": {
 			"resources: [webs]\n    verbs: [get, list, watch, patch]\n",
 			"resources: [deployments]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
+			// The project has the same of the group events.k8s.io.
+			"- apiGroups: [\"\"]\n    resources: [events]\n    verbs: [create, patch]\n",
 			// The role's configmaps can't be deleted: that rule does not do.
 			"resources: [configmaps]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
 		},

@@ -28,9 +28,8 @@ func (k *Kind) enlist(plan *Plan) error {
 		add("config/rbac/kustomization.yaml", fmt.Sprintf("%s_%s_role.yaml", k.Singular, who), "resources")
 	}
 	for _, rule := range k.rules() {
-		_, resourcesAndVerbs, _ := strings.Cut(rule, "\nresources")
-		resourcesAndVerbs = "resources" + resourcesAndVerbs
-		if text, err := plan.read("config/rbac/role.yaml"); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
+		item := "  - " + strings.TrimLeft(indent(4, withoutComments(rule)), " ")
+		if text, err := plan.read("config/rbac/role.yaml"); err == nil && strings.Contains(string(text), item+"\n") {
 			continue // Another kind has brought it.
 		}
 		add("config/rbac/role.yaml", rule, "rules")
@@ -149,6 +148,14 @@ func (k *Kind) convergeEntry() string {
 // the rule for its own.
 func rule(group, resources, verbs string, reasons ...string) string {
 	return fmt.Sprintf("# %s\napiGroups: [%s]\nresources: [%s]\nverbs: [%s]", strings.Join(reasons, "\n# "), group, resources, verbs)
+}
+
+// withoutComments returns the rule without the lines on what needs it.
+func withoutComments(rule string) string {
+	for strings.HasPrefix(rule, "#") {
+		_, rule, _ = strings.Cut(rule, "\n")
+	}
+	return rule
 }
 
 // rules returns the rights that the manager and the generated tasks, or the chart, need for the kind.
