@@ -156,11 +156,11 @@ func (k *Kind) derive(dir string) error {
 		case same && k.DefinitionOnly && there.Version == k.Version:
 			return k.findContent(dir)
 		case same && there.Version != k.Version:
-			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, there.Group, there.Version, k.APIGroup, k.Plural)
+			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, apiVersion(there.Group, there.Version), k.APIGroup, k.Plural)
 		case same:
-			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT); --crd-only writes its definition again", there.Kind, there.Group, there.Version)
+			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT); --crd-only writes its definition again", there.Kind, apiVersion(there.Group, there.Version))
 		case strings.EqualFold(there.Kind, k.Kind):
-			return fmt.Errorf("the project has a kind %s already, in group %s, and its role and sample have the same names: choose another kind", there.Kind, there.Group)
+			return fmt.Errorf("the project has a kind %s already, in %s, and its role and sample have the same names: choose another kind", there.Kind, apiVersion(there.Group, there.Version))
 		}
 	}
 	if k.DefinitionOnly {
@@ -239,3 +239,6 @@ func exists(dir, path string) bool {
 	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(path)))
 	return err == nil
 }
+
+// apiVersion returns a group and a version as people write them; a kind may have no group.
+func apiVersion(group, version string) string { return strings.TrimPrefix(group+"/"+version, "/") }
