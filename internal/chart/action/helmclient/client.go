@@ -133,11 +133,11 @@ func (c *Client) Update(originals, targets kube.ResourceList, options ...kube.Cl
 // mend takes out of the way for what the API server has refused to apply the targets. It reports
 // whether to try again helps.
 func mend(targets kube.ResourceList, refusal error) (bool, error) {
-	switch text := refusal.Error(); {
-	case strings.Contains(text, " is invalid: "):
+	if strings.Contains(refusal.Error(), " is invalid: ") {
 		return displaceAll(targets)
-	case strings.Contains(text, unservedVersion):
-		return renewVersions(targets, refusal)
+	}
+	if unserved := unservedVersions(refusal); len(unserved) > 0 {
+		return renewVersions(targets, unserved)
 	}
 	return false, nil
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/kube"
@@ -13,18 +15,27 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// unservedVersion is what the API server answers to each server-side apply of an object of which
-// somebody wrote fields in a version that its definition has no more: kubernetes/kubernetes#111937.
-const unservedVersion = "to an invalid group/version: "
+// unservedVersion matches what the API server answers to each server-side apply of an object of which
+// somebody wrote fields in a version that its definition has no more, and has that version:
+// kubernetes/kubernetes#111937.
+var unservedVersion = regexp.MustCompile(`to an invalid group/version: ([a-z0-9./-]+)`)
 
-// renewVersions lets the owners of fields have written them in the version of the targets, where the
-// refusal names another one. Whose the fields are does not change, so that what the chart drops
-// still goes. It reports whether there are any.
-func renewVersions(targets kube.ResourceList, refusal error) (found bool, err error) {
+// unservedVersions returns the versions that a refusal names.
+func unservedVersions(refusal error) (found []string) {
+	for _, match := range unservedVersion.FindAllStringSubmatch(refusal.Error(), -1) {
+		found = append(found, strings.TrimRight(match[1], "."))
+	}
+	return found
+}
+
+// renewVersions gives the entries of managedFields that are in an unserved version the version in
+// which the chart applies the object. Whose the fields are does not change, so that what the chart
+// drops still goes. It reports whether there are any such entries.
+func renewVersions(targets kube.ResourceList, unserved []string) (found bool, err error) {
 	var errs []error
 	for _, target := range targets {
 		errs = append(errs, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			renewed, err := renewVersion(target, refusal)
+			renewed, err := renewVersion(target, unserved)
 			found = found || renewed
 			return err
 		}))
@@ -32,14 +43,14 @@ func renewVersions(targets kube.ResourceList, refusal error) (found bool, err er
 	return found, errors.Join(errs...)
 }
 
-func renewVersion(target *resource.Info, refusal error) (bool, error) {
+func renewVersion(target *resource.Info, unserved []string) (bool, error) {
 	live, err := get(target)
 	if live == nil || err != nil {
 		return false, err
 	}
 	entries, version, found := live.GetManagedFields(), target.Mapping.GroupVersionKind.GroupVersion().String(), false
 	for i := range entries {
-		if entries[i].APIVersion != version && strings.Contains(refusal.Error(), unservedVersion+entries[i].APIVersion) {
+		if slices.Contains(unserved, entries[i].APIVersion) {
 			entries[i].APIVersion, found = version, true
 		}
 	}
