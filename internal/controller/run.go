@@ -63,6 +63,11 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
+	unlock, err := r.lock(runCtx, a)
+	if err != nil {
+		return err
+	}
+	defer unlock() // After the access has ended.
 	grant, err := r.Access.Grant(a.cr, a.username, a.work.Labels())
 	if err != nil {
 		return fmt.Errorf("open the API to the run: %w", err)
@@ -74,11 +79,6 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
-	unlock, err := r.lock(runCtx, a)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if err := r.reportStart(ctx, a); err != nil {
 		return err
 	}
