@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,6 +26,8 @@ const (
 	selectorAnnotation = "ensign.io/watch-label-selector"
 	censusInterval     = time.Minute
 	censusPage         = 500
+	// censusPatience is far more than a lease lasts, so that the clocks of machines may differ.
+	censusPatience = 5 * time.Minute
 )
 
 // census counts, while this manager leads, the CRs that no shard selects. One shard does it for
@@ -56,20 +59,19 @@ func (c *census) Start(ctx context.Context) error {
 
 // count says what this shard selects, and counts if it is the first.
 func (c *census) count(ctx context.Context) error {
-	own, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},
-	}})
-	if err != nil {
-		return fmt.Errorf("say what the shard selects: %w", err)
-	}
-	if _, err := c.leases.Patch(ctx, c.lease, types.MergePatchType, own, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("say at the lease what the shard selects: %w", err)
-	}
 	all, err := c.leases.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{shardLabel: c.base}.String()})
 	if err != nil {
 		return fmt.Errorf("list the leases of the shards: %w", err)
 	}
-	shards, first := c.alive(all.Items)
+	leases := all.Items
+	if !slices.ContainsFunc(leases, func(l coordinationv1.Lease) bool { return l.Name == c.lease }) {
+		own, err := c.saySelector(ctx)
+		if err != nil {
+			return err
+		}
+		leases = append(leases, *own)
+	}
+	shards, first := c.alive(leases)
 	for _, kind := range c.kinds {
 		unselected := 0
 		if first {
@@ -82,13 +84,29 @@ func (c *census) count(ctx context.Context) error {
 	return nil
 }
 
-// alive returns the selectors of the shards whose leases have a holder, and whether this one is
-// the first of them.
+// saySelector writes to the shard's own lease what the shard selects.
+func (c *census) saySelector(ctx context.Context) (*coordinationv1.Lease, error) {
+	says, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("say what the shard selects: %w", err)
+	}
+	own, err := c.leases.Patch(ctx, c.lease, types.MergePatchType, says, metav1.PatchOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("say at the lease what the shard selects: %w", err)
+	}
+	return own, nil
+}
+
+// alive returns the selectors of the shards whose leases have a holder that still renews them, and
+// whether this one is the first of them.
 func (c *census) alive(leases []coordinationv1.Lease) (shards []labels.Selector, first bool) {
 	slices.SortFunc(leases, func(a, b coordinationv1.Lease) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, lease := range leases {
 		selector, err := labels.Parse(lease.Annotations[selectorAnnotation])
-		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{})
+		if err != nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" || time.Since(renewed.Time) > censusPatience {
 			continue
 		}
 		first = first || len(shards) == 0 && lease.Name == c.lease

@@ -3,6 +3,7 @@ package operator
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -89,30 +90,37 @@ func TestAShardKnowsNoOtherResources(t *testing.T) {
 
 func TestTheFirstShardCountsWhatNoneSelects(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	leases := clientset.NewClientset().CoordinationV1().Leases("ns")
+	kubernetes, before := clientset.NewClientset(), 0
+	leases := kubernetes.CoordinationV1().Leases("ns")
 	counted := map[string]int{}
-	newCensus := func(text string, holder string) *census {
+	newCensus := func(text string, holder string, age time.Duration) *census {
 		c := &census{
 			leases: leases, base: "op", lease: shardLease("op", selector(t, text)), shard: selector(t, text), reader: labelled("", "a", "b", "typo", "a2"), kinds: []schema.GroupVersionKind{kind},
 			report: func(_ schema.GroupVersionKind, n int) { counted[text] = n }, log: logr.Discard(),
 		}
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: c.lease, CreationTimestamp: metav1.Unix(int64(len(counted)), 0)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: c.lease, CreationTimestamp: metav1.Unix(int64(len(counted)), 0)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: new(metav1.NewMicroTime(time.Now().Add(-age)))}}
 		if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		counted[text] = -1
 		return c
 	}
-	all := []*census{newCensus("shard=b", ""), newCensus("!shard", "x"), newCensus("shard=a", "y")}
+	all := []*census{newCensus("shard=b", "", 0), newCensus("shard=a2", "killed", time.Hour), newCensus("!shard", "x", time.Second), newCensus("shard=a", "y", 0)}
 	for range 2 { // By the second time each has said what it selects.
+		before = len(kubernetes.Actions())
 		for _, c := range all {
 			if err := c.count(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	// The lease of shard=b has no holder: nobody has its resources, and "!shard" is the first.
+	// Nobody holds the lease of shard=b, or renews that of shard=a2, and "!shard" is the first of the others.
 	if counted["!shard"] != 3 || counted["shard=a"] != 0 || counted["shard=b"] != 0 {
 		t.Errorf("got %v, want 3 that nobody has: b, typo, a2", counted)
+	}
+	for _, action := range kubernetes.Actions()[before:] {
+		if action.GetVerb() == "patch" {
+			t.Errorf("a shard said again what it selects: %v", action)
+		}
 	}
 }
