@@ -4,6 +4,7 @@
 #   hack/lint.sh check      every linter; nothing is changed
 #   hack/lint.sh formats    fails when a file is not formatted
 #   hack/lint.sh modules    fails when a go.mod or go.sum is not tidy
+#   hack/lint.sh prose      fails when documents, help or comments of exported Go break a rule of hack/vale
 #   hack/lint.sh fmt        formats
 set -euo pipefail
 
@@ -76,6 +77,16 @@ derived() {
   rm -rf "$dir"
 }
 
+# prose has Vale read what people read: documents, help, and the comments of exported Go.
+prose() {
+  local dir status=0
+  dir=$(mktemp -d)
+  go run ./hack/prose "$dir"
+  tool vale --no-global --output=line docs README.md CHANGELOG.md "$dir" | sed -E "s#^$dir/(comments/)?##; s#\.go\.md:#.go:#" || status=$?
+  rm -rf "$dir"
+  return "$status"
+}
+
 check() {
   step "tracked files" go run ./hack/tracked
   step "golangci-lint" go_lint
@@ -107,9 +118,9 @@ fmt() {
 
 for what in "$@"; do
   case $what in
-  check | formats | modules | fmt) "$what" ;;
+  check | formats | modules | prose | fmt) "$what" ;;
   *)
-    printf 'usage: hack/lint.sh check|formats|modules|fmt\n' >&2
+    printf 'usage: hack/lint.sh check|formats|modules|prose|fmt\n' >&2
     exit 2
     ;;
   esac

@@ -1,0 +1,98 @@
+// Command prose takes the texts that people read out of the programs, for `make lint`, which has
+// Vale read them:
+//
+//	go run ./hack/prose DIR
+//
+// DIR/help gets a file for each command, with its help. DIR/comments gets a file for each Go file
+// that exports something: the comments of what it exports, each on the line that it has in the
+// Go file. It judges nothing.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+	"github.com/ensign-operator/ensign/internal/cli/ensigncmd"
+	"github.com/ensign-operator/ensign/internal/cli/managercmd"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		_, _ = fmt.Fprintln(os.Stderr, "usage: prose DIR")
+		os.Exit(2)
+	}
+	if err := errors.Join(writeHelp(os.Args[1]), writeComments(os.Args[1])); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "prose:", err)
+		os.Exit(1)
+	}
+}
+
+func writeHelp(dir string) error {
+	var errs []error
+	var write func(*cobra.Command)
+	write = func(command *cobra.Command) {
+		if command.Hidden || command.Name() == "completion" { // The text of completion is of cobra.
+			return
+		}
+		name := strings.ReplaceAll(command.CommandPath(), " ", "-") + ".txt"
+		errs = append(errs, writeFile(filepath.Join(dir, "help", name), help(command)))
+		for _, sub := range command.Commands() {
+			write(sub)
+		}
+	}
+	for _, program := range []*cobra.Command{managercmd.New(cli.Build{}), ensigncmd.New(cli.Build{})} {
+		write(program)
+	}
+	return errors.Join(errs...)
+}
+
+// help returns what the help of a command says, in paragraphs: what it does, a paragraph for each
+// flag, and the environment variables.
+func help(command *cobra.Command) string {
+	paragraphs := []string{command.Short, command.Long}
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			paragraphs = append(paragraphs, flag.Usage)
+		}
+	})
+	if _, environment, ok := strings.Cut(command.UsageString(), "\nEnvironment:\n"); ok {
+		paragraphs = append(paragraphs, environment)
+	}
+	return strings.Join(paragraphs, "\n\n") + "\n"
+}
+
+func writeComments(dir string) error {
+	var errs []error
+	for _, root := range []string{"cmd", "internal", "pkg"} {
+		errs = append(errs, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text, err := exported(source)
+			if err != nil || text == "" {
+				return err
+			}
+			return writeFile(filepath.Join(dir, "comments", path+".md"), text)
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}

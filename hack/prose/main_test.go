@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spf13/cobra"
+)
+
+func TestCommentsOfWhatIsExportedKeepTheirLines(t *testing.T) {
+	got, err := exported([]byte(`// Package a is read.
+package a
+
+import "fmt" // Not read.
+
+// Kind is read.
+//
+//	code stays code
+type Kind struct {
+	// Name is read.
+	Name string // And this.
+	// hidden is not.
+	hidden string
+}
+
+// Run is read.
+//
+//nolint:errcheck // Not read.
+func (k Kind) Run() {
+	// Nothing of a body is.
+	fmt.Println()
+}
+
+// run is not read.
+func run() {}
+
+const (
+	// One is read.
+	One = 1
+	// two is not.
+	two = 2
+)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]string{
+		1: "Package a is read.", 6: "Kind is read.", 8: "\tcode stays code", 10: "Name is read.", 11: "And this.",
+		16: "Run is read.", 28: "One is read.",
+	}
+	found := map[int]string{}
+	for number, line := range strings.Split(got, "\n") {
+		if line != "" {
+			found[number+1] = line
+		}
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFileThatExportsNothingHasNoText(t *testing.T) {
+	got, err := exported([]byte("package a\n\n// run is not read.\nfunc run() {}\n"))
+	if err != nil || got != "" {
+		t.Errorf("got %q (error %v)", got, err)
+	}
+}
+
+func TestHelpHasEachFlagThatIsShown(t *testing.T) {
+	command := &cobra.Command{Use: "a", Short: "Does it", Long: "It does it."}
+	command.Flags().String("shown", "", "the flag")
+	command.Flags().String("old", "", "the old flag")
+	if err := command.Flags().MarkHidden("old"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := help(command), "Does it\n\nIt does it.\n\nthe flag\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
