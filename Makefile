@@ -229,6 +229,14 @@ pictures: build controlplane python bin/devcluster ## Draw docs/images from what
 BUILD_ARGS ?=
 docker_build = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) $(BUILD_ARGS)
 
+.PHONY: site
+site: python ## Make the site of docs/ in dist/site (a minute at first, then seconds).
+	@hack/site/site.sh build
+
+.PHONY: site-serve
+site-serve: python ## Serve the site of docs/ at http://127.0.0.1:8000, and make it again after each change.
+	@hack/site/site.sh serve
+
 .PHONY: docker-build
 docker-build: ## Build image IMG.
 	@$(CONTAINER_TOOL) build $(docker_build) -t $(IMG) .

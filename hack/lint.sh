@@ -97,6 +97,7 @@ check() {
   step "ansible-lint" ansible_content_lint
   step "actionlint" tool actionlint -shellcheck= -pyflakes= # Not by what this machine happens to have.
   step "installer and bundle" derived
+  step "site" hack/site/site.sh check
 }
 
 formats() {

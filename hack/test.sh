@@ -49,7 +49,7 @@ unit() {
 # collections runs pytest once for each search path: in one interpreter the modules
 # of collections would be found by Ansible in the tests of the servers.
 collections() {
-  pytest --quiet collections roles examples
+  pytest --quiet collections roles examples hack/site
   pytest --quiet internal/ansible/warm/server/tests
   pytest --quiet internal/ansible/runner/program/tests
 }

@@ -134,12 +134,35 @@ func TestABrokenLinkIsFound(t *testing.T) {
 	}
 }
 
+// TestEachPageIsInTheIndex: a table of the index lists each page once, and the site's nav is made of these tables.
 func TestEachPageIsInTheIndex(t *testing.T) {
-	read := pages(t)
+	read, listed := pages(t), map[string]int{}
+	for _, match := range regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([^)]+)\) \|`).FindAllStringSubmatch(read["docs/README.md"], -1) {
+		listed[match[1]]++
+	}
 	for name := range read {
-		if base := filepath.Base(name); filepath.Dir(name) == "docs" && base != "README.md" && !strings.Contains(read["docs/README.md"], "]("+base+")") {
-			t.Errorf("docs/README.md does not link %s", base)
+		base := filepath.Base(name)
+		if count := listed[base]; filepath.Dir(name) == "docs" && base != "README.md" && count != 1 {
+			t.Errorf("docs/README.md lists %s in %d rows of its tables, and not in 1", base, count)
 		}
+	}
+}
+
+var image = regexp.MustCompile(`!\[([^\]]*)\]\(([^)\s]+)\)`)
+
+// TestPicturesAreDescribed: who does not see a picture reads its alt text.
+func TestPicturesAreDescribed(t *testing.T) {
+	shown := 0
+	for name, page := range all(t) {
+		for _, match := range image.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+			shown++
+			if strings.Count(match[1], " ") < 3 {
+				t.Errorf("%s: %s has the alt text %q: say what it shows", name, match[2], match[1])
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no page has a picture")
 	}
 }
 
