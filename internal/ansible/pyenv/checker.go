@@ -37,6 +37,31 @@ type Checker struct {
 	checkedAt time.Time
 }
 
+// Proof is proof that an environment passed the checks of a Checker, which holds for any copy of
+// the environment, such as that of another container of the same image.
+type Proof struct {
+	// Paths change when something is installed or removed. Stamp says what they were.
+	Paths []string
+	Stamp string
+}
+
+// Proof returns the proof of the last check; a zero one if that failed.
+func (c *Checker) Proof() Proof {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return Proof{}
+	}
+	return Proof{Paths: c.info.stampPaths, Stamp: c.stamp}
+}
+
+// Accept makes the Checker take the environment for checked if the proof holds for it.
+func (c *Checker) Accept(p Proof) {
+	if p.Stamp != "" && p.Stamp == c.env.stamp(p.Paths) {
+		c.info.stampPaths, c.stamp = p.Paths, p.Stamp
+	}
+}
+
 // NewChecker returns a Checker of the environment. info is the result of Inspect, variables
 // are the variables for the Canary.
 func NewChecker(env Env, info Info, variables []byte) *Checker {

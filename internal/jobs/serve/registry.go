@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+)
+
+var (
+	// ErrUnknown is returned for a Job that is of no run of this manager, which may adopt it yet.
+	ErrUnknown = errors.New("no run of this manager has the Job")
+	// ErrTaken is returned to a pod whose Job has been claimed by another pod. It must not run.
+	ErrTaken = errors.New("another pod of the Job has the run")
+)
+
+// Registry has the live runs of a manager. It is safe for concurrent use.
+type Registry interface {
+	// Claim gives a pod of a Job its assignment, without a session and a kubeconfig. A pod that
+	// claims again gets the same. It returns ErrUnknown or ErrTaken; any other error makes the
+	// agent try again too.
+	Claim(ctx context.Context, job types.NamespacedName, jobUID, podUID types.UID) (wire.Assignment, error)
+	// Live returns the run of a session. It returns false if the run has ended, or has not been
+	// adopted here.
+	Live(jobUID types.UID, runID string) (Live, bool)
+}
+
+// Live is a run that an agent runs. Its methods may be called at any time, also after its end.
+type Live interface {
+	// Events takes events numbered from first on, skips those that were taken already, and returns
+	// the next number that is wanted, also with an error. An adopted run takes the first number
+	// that it gets. It may block until ctx ends, and the run waits.
+	Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error)
+	// Result is called once all events have been taken. It may be called again with the same.
+	Result(ctx context.Context, r wire.Result) error
+	// ProxyToken returns the bearer token of the run's grant.
+	ProxyToken() string
+}
+
+// Fence reports whether a manager leads.
+type Fence interface {
+	// Held reports whether this manager surely holds its lease.
+	Held() bool
+}

@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Assignment is what an agent runs.
+type Assignment struct {
+	// Session is the bearer token of everything that follows. The server sets it.
+	Session string
+	// Spec is the run's. It has no kubeconfig: the agent makes one for its relay.
+	Spec runner.Spec
+	// Namespace is the default namespace of the kubeconfig.
+	Namespace string
+	Settings  Settings
+	// Python proves the manager's Python environment. An agent whose environment is the same need
+	// not prove it again.
+	Python pyenv.Proof
+}
+
+// Settings are the manager's settings that a run depends on. Fields are named and mean the same as
+// those of options.Options, whose paths are absolute. Other settings come from the environment and
+// the files of the pod.
+type Settings struct {
+	Dir, WatchesFile                         string
+	AnsibleRolesPath, AnsibleCollectionsPath string
+	AnsibleArgs                              string
+	DropEnv                                  []string
+	RunIdleTimeout                           time.Duration
+	// UserMetrics is true where roles may post metrics.
+	UserMetrics bool
+}
+
+// Events are job events in their order. The first one has the number First; the first of a run has 1.
+type Events struct {
+	First  int64
+	Events []jobevent.Event
+}
+
+// Wanted says that all events below Next were taken.
+type Wanted struct {
+	Next int64
+}
+
+// Result is what a run came to.
+type Result struct {
+	// RunID is the ID of the Spec.
+	RunID          string
+	Outcome        content.Outcome
+	Summary        jobevent.Summary
+	Started, Ended time.Time
+	// Events is the number of the last job event; 0 if there was none.
+	Events int64
+}
+
+// check returns an error if the result does not say what a run came to.
+func (r *Result) check() error {
+	switch r.Outcome.Verdict {
+	case content.Succeeded, content.Failed, content.Canceled:
+	default:
+		return fmt.Errorf("%q is no verdict", r.Outcome.Verdict)
+	}
+	if r.RunID == "" || r.Outcome.Reason == "" || r.Ended.IsZero() || r.Events < 0 {
+		return errors.New("the run's ID, reason or end is missing")
+	}
+	return nil
+}
+
+// DecodeResult reads what an agent sends as a result.
+func DecodeResult(r io.Reader) (Result, error) {
+	var result Result
+	if err := decode(json.NewDecoder(r), &result); err != nil {
+		return Result{}, err
+	}
+	return result, result.check()
+}
+
+// DecodeEvents reads what an agent sends as events. Numbers in results of tasks are json.Number,
+// as in any job event.
+func DecodeEvents(r io.Reader) (Events, error) {
+	decoder := json.NewDecoder(r)
+	decoder.UseNumber()
+	var events Events
+	if err := decode(decoder, &events); err != nil {
+		return Events{}, err
+	}
+	if events.First < 1 {
+		return Events{}, fmt.Errorf("the first event has the number %d", events.First)
+	}
+	return events, nil
+}
+
+// decode reads one JSON value, after which nothing may follow.
+func decode(decoder *json.Decoder, into any) error {
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more follows after the JSON value")
+	}
+	return nil
+}
+
+// maxTermination is how much Kubernetes keeps of a container's termination message.
+const maxTermination = 4096
+
+// EncodeTermination returns the result as a termination message. Only the counts are left of the
+// summary, and the outcome's message is cut if need be.
+func EncodeTermination(r Result) ([]byte, error) {
+	s := r.Summary
+	r.Summary = jobevent.Summary{
+		StatsSeen: s.StatsSeen, OK: s.OK, Changed: s.Changed, Skipped: s.Skipped, Failures: s.Failures, Unreachable: s.Unreachable, Rescued: s.Rescued, Ignored: s.Ignored,
+		Lost: s.Lost, Hosts: s.Hosts, Plays: s.Plays, Unmatched: s.Unmatched, Completion: s.Completion, RequeueAfter: s.RequeueAfter,
+	}
+	encoded, err := encode(r)
+	if err != nil || len(encoded) <= maxTermination {
+		return encoded, err
+	}
+	// Each byte of the message takes one or more in JSON.
+	const mark = "… [cut]"
+	kept := max(0, len(r.Outcome.Message)-(len(encoded)-maxTermination)-len(mark))
+	r.Outcome.Message = strings.ToValidUTF8(r.Outcome.Message[:kept], "") + mark
+	return encode(r)
+}
+
+// encode returns JSON in which a text has few escapes.
+func encode(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return out.Bytes(), err
+}
+
+// DecodeTermination reads a termination message. One that was cut, or that somebody else has
+// written, is an error.
+func DecodeTermination(message []byte) (Result, error) {
+	decoder := json.NewDecoder(bytes.NewReader(message))
+	decoder.DisallowUnknownFields()
+	var result Result
+	if err := decode(decoder, &result); err != nil {
+		return Result{}, err
+	}
+	return result, result.check()
+}
