@@ -172,14 +172,14 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 		// loose is a vocabulary of which the page may name more than the code says by itself.
 		loose bool
 	}{
-		"outcomes in docs/howto-look-after.md": {
+		"outcomes in docs/howto-operate.md": {
 			code: s.typed("internal/author/fleet", "Outcome"),
-			said: spans(part(t, page["docs/howto-look-after.md"], "\n| OUTCOME |", "\n")),
+			said: spans(part(t, page["docs/howto-operate.md"], "\n| OUTCOME |", "\n")),
 			also: []string{"selector", "manageStatus: false", "--watch"},
 		},
-		"columns in docs/howto-look-after.md": {
+		"columns in docs/howto-operate.md": {
 			code: without(s.literals("internal/author/fleet/table.go", "[A-Z]{3,}"), "KIND", "NAMESPACE", "NAME"),
-			said: columns(part(t, page["docs/howto-look-after.md"], "\n## What became of them", "\n## ")),
+			said: columns(part(t, page["docs/howto-operate.md"], "\n## Outcomes", "\n## ")),
 		},
 		"causes of a run in docs/reference-triggers.md": {
 			code: append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|firstCause|laterCause|rerunCause")...),
