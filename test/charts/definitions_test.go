@@ -177,15 +177,30 @@ var _ = Describe("hooks of any kind", func() {
 		}
 	})
 
-	DescribeTable("are refused without a name, before anything is made", func(ctx context.Context, fields string) {
-		job := strings.Replace(hookJob(`helm.sh/hook: pre-install`, ""), "name: {{ .Release.Name }}-hook", "generateName: x-", 1)
-		s := charted(ctx, map[string]string{"hook.yaml": job}, fields).Start(ctx, hello.Kind)
+	DescribeTable("are refused without a name, before anything is done", func(ctx context.Context, fields string) {
+		early := configMap("early", `{helm.sh/hook: "pre-install,pre-upgrade"}`, "a: b")
+		nameless := strings.Replace(hookJob(`helm.sh/hook: "post-install,post-upgrade"`, ""), "name: {{ .Release.Name }}-hook", "generateName: x-", 1)
+		test := strings.Replace(nameless, "post-install,post-upgrade", "test", 1) // Nobody runs it.
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "early.yaml": early, "late.yaml": nameless, "test.yaml": test}, fields).Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "nameless", nil)
 		s.Create(ctx, cr)
-		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("a hook of kind Job has a generateName and no name")))
-		jobs := &unstructured.UnstructuredList{}
-		jobs.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "JobList"})
-		Expect(k8s.List(ctx, jobs, client.InNamespace(s.Namespace))).To(Succeed())
-		Expect(jobs.Items).To(BeEmpty())
+		refused := And(HaveField("Reason", "InvalidChart"), HaveField("Message", And(
+			ContainSubstring("plain/templates/late.yaml: a hook of kind Job has a generateName and no name"), Not(ContainSubstring("test.yaml")))))
+		Expect(s.Outcome(ctx, cr)).To(refused)
+		for _, name := range []string{"early", "a"} {
+			Expect(objectNamed(s, "nameless-"+name, &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+		}
+		Expect(statuses(s, "nameless")(ctx)).To(BeEmpty())
+
+		By("a name for it, and another version of the chart that takes it away again")
+		s.Write(map[string]string{"chart/templates/late.yaml": configMap("late", `{helm.sh/hook: post-install}`, "a: b")})
+		succeeded(ctx, s, cr)
+		s.Write(map[string]string{"chart/templates/late.yaml": nameless, "chart/templates/a.yaml": configMap("a", "{}", "a: c")})
+		change(ctx, cr, `{"spec":{"a":"c"}}`)
+		Eventually(ctx, s.Condition(cr, "Failure")).Should(refused)
+		made := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "nameless-a", made)(ctx)).To(Succeed())
+		Expect(made.Data).To(Equal(map[string]string{"a": "b"}))
+		Expect(statuses(s, "nameless")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 	}, Entry("where the server applies", ""), Entry("where the client applies", "  apply: client\n"))
 })

@@ -74,6 +74,7 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 	for _, s := range append(samples, sample{}) {
 		rendered, err := describe.Render(ctx, program, path, s.spec)
 		w.objects = append(w.objects, rendered.Objects...)
+		w.hooks(p, rendered.Objects, at)
 		switch {
 		case err == nil:
 		case len(w.chart.ValuesKinds()) > 0:
@@ -92,6 +93,26 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 				"a resource with an empty spec gets a Failure", "give values.yaml what is needed, or let the schema of the spec require it, and add a sample below config/samples",
 			})
 		}
+	}
+}
+
+// hooks adds the hooks that are refused.
+func (w *chartWing) hooks(p *Project, objects []describe.Object, at source.Position) {
+	for _, o := range objects {
+		if !o.Nameless {
+			continue
+		}
+		at := at // Of an archive, the watch.
+		for _, f := range w.loaded.Files {
+			before, _, found := strings.Cut(string(f.Data), "generateName")
+			if found && f.Name == o.File && !strings.HasSuffix(w.chart.Path, ".tgz") {
+				at = source.Position{File: filepath.Join(w.chart.Path, f.Name), Line: strings.Count(before, "\n") + 1, Column: 1}
+			}
+		}
+		p.add(finding{
+			"chart", report.Error, at, "the hook of kind " + o.Kind + " has a generateName and no name",
+			"no release is made: Failure, reason InvalidChart", "give it a name, such as {{ .Release.Name }}-hook, and a delete policy",
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -219,6 +220,23 @@ func TestPlacesOfReleases(t *testing.T) {
 			p.kinds(p.Units[0])
 			want(t, p, test.want...)
 		})
+	}
+}
+
+func TestAHookWithoutANameIsNamed(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"chart/templates/hook.yaml:3 error chart": {"chart/Chart.yaml": "name: chart\n", "chart/templates/hook.yaml": "kind: Job\nmetadata:\n  generateName: x-\n"},
+		"watches.yaml:1 error chart":              {}, // Its text comes from elsewhere.
+	} {
+		watch := thing()
+		files["watches.yaml"] = ""
+		p := project(t, watch, files)
+		w := &chartWing{chart: &watches.Chart{Path: filepath.Join(p.options.Dir, "chart")}, loaded: &describe.Chart{}}
+		for file, text := range files {
+			w.loaded.Files = append(w.loaded.Files, describe.File{Name: strings.TrimPrefix(file, "chart/"), Data: []byte(text)})
+		}
+		w.hooks(p, []describe.Object{{Kind: "Job", Nameless: true, File: "templates/hook.yaml"}, {Kind: "Job"}}, source.Position{File: p.watchesFile, Line: 1, Column: 1})
+		want(t, p, name)
 	}
 }
 

@@ -103,6 +103,9 @@ func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 			return err
 		}
 	}
+	if err := r.refuseHooks(ctx); err != nil {
+		return err
+	}
 	if r.Adopt {
 		working("look for objects of other releases")
 		if err := r.refuseOthers(ctx); err != nil {

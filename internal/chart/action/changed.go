@@ -51,33 +51,11 @@ func (r *run) changed(ctx context.Context) (bool, error) {
 // renderAs returns the objects that the chart renders now for the revision: with its number, and as
 // an installation if it was one.
 func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]any, error) {
-	c, err := loader.Load(r.Chart)
-	if err != nil {
-		return nil, fmt.Errorf("load the chart: %w", err)
-	}
-	given := runtime.DeepCopyJSON(r.Values)
-	if err := chartutil.ProcessDependencies(c, given); err != nil {
-		return nil, fmt.Errorf("the chart's dependencies: %w", err)
-	}
-	capabilities, err := r.capabilities()
-	if err != nil {
-		return nil, err
-	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: last.Version, IsUpgrade: true}
 	if records.Installed(last) {
 		options.Revision, options.IsInstall, options.IsUpgrade = 1, true, false // Whatever its number is.
 	}
-	values, err := util.ToRenderValuesWithSchemaValidation(c, given, options, capabilities, true)
-	if err != nil {
-		return nil, err
-	}
-	config, err := r.config.RESTClientGetter.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	e := engine.New(config)
-	e.CustomTemplateFuncs = r.evaluate(ctx, c)
-	files, err := e.RenderWithContext(ctx, c, values)
+	files, err := r.render(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +75,34 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 		maps.Copy(all, objects)
 	}
 	return all, nil
+}
+
+// render returns what each template of the chart renders. The chart is loaded anew: Helm changes the
+// one that it is given.
+func (r *run) render(ctx context.Context, options common.ReleaseOptions) (map[string]string, error) {
+	c, err := loader.Load(r.Chart)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart: %w", err)
+	}
+	given := runtime.DeepCopyJSON(r.Values)
+	if err := chartutil.ProcessDependencies(c, given); err != nil {
+		return nil, fmt.Errorf("the chart's dependencies: %w", err)
+	}
+	capabilities, err := r.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	values, err := util.ToRenderValuesWithSchemaValidation(c, given, options, capabilities, true)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.config.RESTClientGetter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	e := engine.New(config)
+	e.CustomTemplateFuncs = r.evaluate(ctx, c)
+	return e.RenderWithContext(ctx, c, values)
 }
 
 // capabilities returns what templates see of the API server, for Helm too.

@@ -9,10 +9,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
-// RefusedError says that the chart has given text of others to tpl. Only who wrote the text, or the
-// author of the watch, can mend that.
+// RefusedError says that the chart has given text of others to tpl, or renders what nobody could run.
+// Only who wrote that, or the author of the watch, can fix it.
 type RefusedError struct {
-	// Of says whose text it is.
+	// Of says what is refused.
 	Of   order.Refused
 	text string
 }

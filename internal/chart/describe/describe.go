@@ -107,6 +107,10 @@ type Object struct {
 	APIVersion, Kind, Name, Namespace string
 	// Hook is true for what Helm makes beside the release.
 	Hook bool
+	// Nameless is set for a hook with a generateName alone, which is refused.
+	Nameless bool
+	// File is the name of its template, after that of the chart.
+	File string
 	// Rules are what a role gives, and Aggregates is set if it gives what others give.
 	Rules      []rbac.PolicyRule
 	Aggregates bool
@@ -165,7 +169,9 @@ func read(out []byte) (r Rendered, err error) {
 				return r, fmt.Errorf("%s: what it renders is no object: %w", file.Name, err)
 			}
 			if object.Kind != "" {
-				r.Objects = append(r.Objects, object.object())
+				made := object.object()
+				_, made.File, _ = strings.Cut(file.Name, "/")
+				r.Objects = append(r.Objects, made)
 			}
 		}
 		if len(r.Objects) == before {

@@ -41,7 +41,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestReadWhatAChartRenders(t *testing.T) {
-	const printed = `{"name":"a/templates/x.yaml","text":"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\n---\n# none\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {annotations: {helm.sh/hook: pre-install}}\n"}
+	const printed = `{"name":"a/templates/x.yaml","text":"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\n---\n# none\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: j-, annotations: {helm.sh/hook: pre-install}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, annotations: {helm.sh/hook: test}}\n"}
 {"name":"a/templates/y.yaml","text":"\n"}
 `
 	got, err := read([]byte(printed))
@@ -49,8 +49,12 @@ func TestReadWhatAChartRenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Rendered{
-		Objects: []Object{{APIVersion: "v1", Kind: "Secret", Name: "s", Namespace: "ns"}, {APIVersion: "batch/v1", Kind: "Job", Hook: true}},
-		Empty:   []string{"a/templates/y.yaml"},
+		Objects: []Object{
+			{APIVersion: "v1", Kind: "Secret", Name: "s", Namespace: "ns", File: "templates/x.yaml"},
+			{APIVersion: "batch/v1", Kind: "Job", Hook: true, Nameless: true, File: "templates/x.yaml"},
+			{APIVersion: "v1", Kind: "Pod", Hook: true, File: "templates/x.yaml"},
+		},
+		Empty: []string{"a/templates/y.yaml"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

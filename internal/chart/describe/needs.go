@@ -23,8 +23,8 @@ type manifest struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name, Namespace string
-		Annotations     map[string]string
+		Name, Namespace, GenerateName string
+		Annotations                   map[string]string
 	} `json:"metadata"`
 	// Fields that other kinds have in other forms.
 	Rules           any `json:"rules"`
@@ -33,8 +33,14 @@ type manifest struct {
 	Spec            any `json:"spec"`
 }
 
+// ofActions finds the events at which a hook runs. Those of helm test are others.
+var ofActions = regexp.MustCompile(`\b(pre|post)-(install|upgrade|rollback|delete)\b`)
+
 func (m manifest) object() Object {
-	o := Object{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Metadata.Name, Namespace: m.Metadata.Namespace, Hook: m.Metadata.Annotations["helm.sh/hook"] != ""}
+	o := Object{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Metadata.Name, Namespace: m.Metadata.Namespace}
+	events := m.Metadata.Annotations["helm.sh/hook"]
+	o.Hook = events != ""
+	o.Nameless = m.Metadata.Name == "" && m.Metadata.GenerateName != "" && ofActions.MatchString(events)
 	switch m.Kind {
 	case "Role", "ClusterRole":
 		o.Aggregates = m.AggregationRule != nil

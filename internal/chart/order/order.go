@@ -136,13 +136,15 @@ type Text struct {
 	OfObject bool `json:"ofObject,omitempty"`
 }
 
-// Refused says whose text the chart gave to tpl, which did not evaluate it.
+// Refused says what was refused before anything was done.
 type Refused string
 
-// The values of Refused.
+// The values of Refused: text of the CR's spec, or of an object of valuesFrom, that the chart gave to
+// tpl, which did not evaluate it; and what the chart itself renders.
 const (
 	RefusedOfSpec   Refused = "spec"
 	RefusedOfObject Refused = "object"
+	RefusedOfChart  Refused = "chart"
 )
 
 // Settings are settings of Helm's actions.
@@ -232,8 +234,8 @@ type Record struct {
 	// Done is true in the last record. Error is "" after a success.
 	Done  bool   `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Refused is set in the last record if text of others was the cause of the error: only who
-	// wrote it, or the author of the watch, can mend that.
+	// Refused is set in the last record if text of others, or what the chart renders, was the cause of
+	// the error: only who wrote it, or the author of the watch, can fix that.
 	Refused Refused `json:"refused,omitempty"`
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
@@ -203,6 +204,8 @@ func reasonOf(last *order.Record) content.Reason {
 		return content.ReasonInvalidSpec
 	case order.RefusedOfObject:
 		return ReasonInvalidValues
+	case order.RefusedOfChart:
+		return values.ReasonInvalidChart
 	}
 	return content.ReasonFailed
 }

@@ -15,7 +15,7 @@ var ErrChart = errors.New("the chart is at fault")
 
 // Reasons of a FaultError.
 const (
-	// ReasonInvalidChart: the chart's files or overrideValues are at fault.
+	// ReasonInvalidChart: the chart's files, what it renders or overrideValues are at fault.
 	ReasonInvalidChart content.Reason = "InvalidChart"
 	// ReasonSchemaUnreachable: what values.schema.json refers to could not be fetched.
 	ReasonSchemaUnreachable content.Reason = "SchemaUnreachable"

@@ -73,7 +73,7 @@ func (c *Client) Delete(resources kube.ResourceList, policy metav1.DeletionPropa
 	all, errs := &kube.Result{}, []error(nil)
 	for _, one := range resources {
 		if one.Name == "" && isHook(one) { // Helm deletes what an earlier one has left.
-			return nil, []error{nameless(one)}
+			return nil, []error{Nameless(one.Mapping.GroupVersionKind.Kind)}
 		}
 		result, failed := c.Client.Delete(kube.ResourceList{one}, policy)
 		if len(failed) > 0 {

@@ -20,9 +20,9 @@ func isHook(info *resource.Info) bool {
 	return err == nil && object.GetAnnotations()[release.HookAnnotation] != ""
 }
 
-// nameless returns the error for a hook without a name.
-func nameless(info *resource.Info) error {
-	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", info.Mapping.GroupVersionKind.Kind)
+// Nameless returns the error for a hook without a name.
+func Nameless(kind string) error {
+	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", kind)
 }
 
 // makePlace removes what hooks of an earlier time have left in the place of new ones, and waits until
@@ -34,7 +34,7 @@ func (c *Client) makePlace(resources kube.ResourceList) error {
 			continue
 		}
 		if info.Name == "" {
-			return nameless(info)
+			return Nameless(info.Mapping.GroupVersionKind.Kind) // Of a revision that Helm itself has made.
 		}
 		live, err := get(info)
 		if err != nil {

@@ -1,0 +1,65 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+const generateName = "generateName"
+
+// refuseHooks returns an error if the chart renders a hook without a name. Helm would come to it only
+// after other hooks have run. The chart is rendered for it only where it could have one.
+func (r *run) refuseHooks(ctx context.Context) error {
+	if r.DisableHooks || !r.couldGenerateNames() {
+		return nil
+	}
+	upgrade := r.Action == order.Upgrade
+	files, err := r.render(ctx, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade})
+	if err != nil {
+		return nil //nolint:nilerr // Helm renders it again, after it has brought the chart's CRDs, and says so then.
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	hooks, _, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil //nolint:nilerr // As above.
+	}
+	var errs []error
+	for _, hook := range hooks {
+		isTest := slices.Contains(hook.Events, release.HookTest) && len(hook.Events) == 1 // Nobody runs it here.
+		if hook.Name == "" && strings.Contains(hook.Manifest, generateName) && !isTest {
+			errs = append(errs, fmt.Errorf("%s: %w", hook.Path, helmclient.Nameless(hook.Kind)))
+		}
+	}
+	if len(errs) > 0 {
+		return &RefusedError{Of: order.RefusedOfChart, text: errors.Join(errs...).Error()}
+	}
+	return nil
+}
+
+// couldGenerateNames reports whether the chart, those it depends on or the values have the word.
+func (r *run) couldGenerateNames() bool {
+	values, err := json.Marshal(r.Values)
+	return err != nil || bytes.Contains(values, []byte(generateName)) || mentions(r.chart, []byte(generateName))
+}
+
+func mentions(c *chart.Chart, word []byte) bool {
+	return slices.ContainsFunc(c.Raw, func(f *common.File) bool { return bytes.Contains(f.Data, word) }) ||
+		slices.ContainsFunc(c.Dependencies(), func(c *chart.Chart) bool { return mentions(c, word) })
+}
