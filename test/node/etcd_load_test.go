@@ -31,16 +31,16 @@ func keepsEtcdConsistent(ctx context.Context) {
 		load := startLoad(ctx, 10)
 		end := time.Now().Add(*etcdLoad)
 		for turn := 0; turn == 0 || time.Now().Before(end); turn++ {
-			disturb(ctx, load, turn)
+			disturb(ctx, load)
 		}
 		load.judge()
 	}
 }
 
 // disturb lets one thing after the other happen to the cluster. Each has to let writes through.
-func disturb(ctx context.Context, load *load, turn int) {
+func disturb(ctx context.Context, load *load) {
 	version := newerEtcd
-	if turn%2 == 1 {
+	if etcdField(ctx, etcdName, "status", "currentVersion") == newerEtcd {
 		version = olderEtcd
 	}
 	for _, what := range []struct {

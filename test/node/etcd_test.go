@@ -38,7 +38,7 @@ var _ = Describe("an operator of etcd clusters", Ordered, func() {
 		run(ctx, "make", "--directory="+etcdExample, "deploy", "IMG=etcd-operator:node")
 		DeferCleanup(func(ctx context.Context) {
 			kubectl(ctx, "delete", "etcdrestores,etcdbackups,etcdclusters", "--all", "--timeout=2m")
-			kubectl(ctx, "delete", "pvc", "etcd-backups", "--ignore-not-found", "--timeout=2m")
+			kubectl(ctx, "delete", "pvc", etcdClaim, "--ignore-not-found", "--timeout=2m")
 			run(ctx, "make", "--directory="+etcdExample, "undeploy", "ENSIGN=go run "+"../../cmd/ensign")
 			Eventually(ctx, func() string {
 				return kubectl(ctx, "get", "statefulsets,pods,services,configmaps,pvc,poddisruptionbudgets", "--output=name", "--selector=app=etcd")
@@ -51,6 +51,8 @@ var _ = Describe("an operator of etcd clusters", Ordered, func() {
 
 	It("makes a cluster of three, member by member", makesEtcd)
 	It("loses nothing while members are killed, replaced, added, removed and upgraded", keepsEtcdConsistent)
+	It("backs up before an upgrade, where the spec asks for it", backsUpEtcdBeforeAnUpgrade)
+	It("backs up again and again, and keeps as many as it is to", repeatsEtcdBackups)
 	It("backs up, and restores where the quorum is lost for good", restoresEtcd)
 	It("speaks TLS among members and with clients", securesEtcd)
 	It("refuses what would harm", refusesForEtcd)
