@@ -22,6 +22,7 @@ import (
 
 const (
 	nodeName     = "fake-node"
+	fakeNode     = "kwok.x-k8s.io/node=fake"
 	stagesFile   = "stages.yaml"
 	pollInterval = 50 * time.Millisecond
 )

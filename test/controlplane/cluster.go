@@ -46,6 +46,9 @@ type Options struct {
 	// CheckOwnerReferences switches the admission plugin on that asks who changes
 	// owner references for rights of its own, as some distributions do.
 	CheckOwnerReferences bool
+	// LeaveNodes leaves nodes that are added to the cluster, and their pods, to others:
+	// see test/harness/pods.
+	LeaveNodes bool
 	// AuditLog is the path of a file that gets a line of JSON, an Event of
 	// audit.k8s.io/v1 with metadata only, for each request that the API server has
 	// answered or begun to stream. Empty: none is written.
@@ -132,7 +135,7 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 		return err
 	}
 	say("etcd and kube-apiserver answer at %s", c.Config.Host)
-	if err := c.start(c.controllers()...); err != nil {
+	if err := c.start(c.controllers(o)...); err != nil {
 		return err
 	}
 	if err := c.furnish(ctx, client); err != nil {

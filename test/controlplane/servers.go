@@ -103,7 +103,11 @@ func (c *Cluster) apiServer(o Options) (server, error) {
 }
 
 // controllers are the servers that need the API server.
-func (c *Cluster) controllers() []server {
+func (c *Cluster) controllers(o Options) []server {
+	nodes := []string{"--manage-all-nodes=true"}
+	if o.LeaveNodes {
+		nodes = []string{"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + fakeNode}
+	}
 	return []server{{
 		"kube-controller-manager",
 		"--kubeconfig=" + c.Kubeconfig,
@@ -119,12 +123,11 @@ func (c *Cluster) controllers() []server {
 		"--kubeconfig=" + c.Kubeconfig,
 		"--leader-elect=false",
 		"--secure-port=0",
-	}, {
+	}, append(server{
 		"kwok",
 		"--kubeconfig=" + c.Kubeconfig,
-		"--manage-all-nodes=true",
 		// Without leases the node would count as dead after a while.
 		"--node-lease-duration-seconds=40",
 		"--config=" + filepath.Join(c.bin, stagesFile),
-	}}
+	}, nodes...)}
 }
