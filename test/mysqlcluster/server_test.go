@@ -167,7 +167,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		Expect(status(db, "mysqlVersion")(ctx)).To(Equal("9.7"))
 	})
 
-	It("does not take the claim of another", func(ctx context.Context) {
+	It("does not take the PVC of another", func(ctx context.Context) {
 		theirs := before.claim.DeepCopy()
 		theirs.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: "data-next-0", Labels: map[string]string{"mysql-cluster": "next"}}
 		theirs.Spec.VolumeName = ""
