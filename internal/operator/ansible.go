@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -86,6 +87,9 @@ func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) error {
 	o := a.options.WithAnsibleSettings()
 	a.watches = plain(list)
+	if watches.InJobs(a.watches) {
+		return errors.New("executor: job is for a later version; write executor: local")
+	}
 	env, info, err := a.python.find(ctx, o)
 	if err != nil {
 		return err
@@ -145,7 +149,7 @@ func (a *ansibleWing) connect(c *components) error {
 func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 	o := coldruns.Options{Reason: a.warm.coldReason, SetCold: counters.SetWatchCold, Logger: a.options.Logger.WithName("warm")}
 	for _, watch := range a.watches {
-		if watch.Warm {
+		if watch.Warm && watch.Job == nil {
 			o.Watches = append(o.Watches, watch.GVK)
 		}
 	}

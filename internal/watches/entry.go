@@ -24,6 +24,7 @@ type rawWatch struct {
 	verbosity            int
 	finalizer            *rawFinalizer
 	chart                rawChart
+	job                  rawJob
 	account, accountPath textField
 	// lines holds the line of each field that the entry has.
 	lines map[string]int

@@ -92,6 +92,7 @@ func TestTheSchemaHasTheFieldsThatTheManagerReads(t *testing.T) {
 		"a reference":                 {"references: [{nothingLikeThis: 1}]", items(properties["references"])},
 		"an element of blacklist":     {"blacklist: [{nothingLikeThis: 1}]", items(properties["blacklist"])},
 		"an element of driftIgnore":   {"driftIgnore: [{nothingLikeThis: 1}]", items(properties["driftIgnore"])},
+		"job":                         {"job: {nothingLikeThis: 1}", properties["job"]},
 		"an element of valuesFrom":    {"valuesFrom: [{nothingLikeThis: 1}]", items(properties["valuesFrom"])},
 	} {
 		if diff := cmp.Diff(fieldsOf(t, nested.entry), names(t, nested.part)); diff != "" {

@@ -61,6 +61,8 @@ type Watch struct {
 	Warm bool `json:"-"`
 	// Verbosity is 0 to 7; nil means --ansible-verbosity.
 	Verbosity *int
+	// Job says how the Jobs look in which runs execute; nil: they execute in the manager.
+	Job *Job `json:",omitempty"`
 
 	// What a Go program alone can say.
 

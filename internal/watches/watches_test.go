@@ -99,6 +99,11 @@ func TestLoadEveryField(t *testing.T) {
   maxConcurrentReconciles: 4
   verbosity: 0
   warm: false
+  executor: job
+  job:
+    podTemplate: {metadata: {labels: {team: db}}, spec: {containers: [{name: manager, resources: {limits: {memory: 8Gi}}}], nodeSelector: null}}
+    labels: {kueue.x-k8s.io/queue-name: nightly}
+    annotations: {example.com/ticket: "7"}
 - version: v1
   kind: Secret
   playbook: playbooks/site.yml
@@ -131,9 +136,20 @@ func TestLoadEveryField(t *testing.T) {
 		Selector:                selector,
 		MaxConcurrentReconciles: 4,
 		Verbosity:               &zero,
+		Job: &Job{
+			PodTemplate: map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"team": "db"}},
+				"spec": map[string]any{
+					"containers":   []any{map[string]any{"name": "manager", "resources": map[string]any{"limits": map[string]any{"memory": "8Gi"}}}},
+					"nodeSelector": nil,
+				},
+			},
+			Labels:      map[string]string{"kueue.x-k8s.io/queue-name": "nightly"},
+			Annotations: map[string]string{"example.com/ticket": "7"},
+		},
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-		Line:                    37,
+		Line:                    42,
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,
 		WatchDependentResources: true,

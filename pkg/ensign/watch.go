@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -115,6 +116,19 @@ type AnsibleSettings struct {
 	Verbosity *int `watch:"verbosity"`
 	// Warm is whether runs may be forked from a server; nil: yes.
 	Warm *bool `watch:"warm"`
+	// Executor is where runs execute: local, which is in the manager, or job; "": local.
+	Executor string `watch:"executor"`
+	// Job says how Jobs look in which runs execute; nil: their pods are as the manager's own.
+	Job *Job `watch:"job"`
+}
+
+// Job says how the Jobs look in which runs execute.
+type Job struct {
+	// PodTemplate is merged strategically over the manager's own pod.
+	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
+	// Labels and Annotations are those of the Job itself.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Role is a watch whose content is an Ansible role.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -68,6 +69,8 @@ const everyField = `
   maxRunnerArtifacts: 0
   verbosity: 0
   warm: false
+  executor: job
+  job: {podTemplate: {metadata: {}, spec: {priorityClassName: low, containers: null}}, labels: {a: b}, annotations: {c: d}}
 - group: h.io
   version: v1
   kind: Chart
@@ -104,7 +107,8 @@ func inGo() []Watch {
 			AnsibleSettings: AnsibleSettings{
 				Vars:                map[string]any{"size": 3, "names": []string{"a"}},
 				Finalizer:           &Finalizer{Name: "g.io/finalizer", Playbook: "play.yml", Vars: map[string]any{"state": "absent"}},
-				SnakeCaseParameters: new(false), MarkUnsafe: new(false), MaxRunnerArtifacts: -1, Verbosity: new(0), Warm: new(false),
+				SnakeCaseParameters: new(false), MarkUnsafe: new(false), MaxRunnerArtifacts: -1, Verbosity: new(0), Warm: new(false), Executor: "job",
+				Job: &Job{PodTemplate: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{PriorityClassName: "low"}}, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
 			},
 		},
 		Chart{

@@ -1,0 +1,31 @@
+package watches
+
+import "testing"
+
+func TestFaultsOfJobs(t *testing.T) {
+	for why, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"no executor":              {"  executor: pod\n", []string{"4 executor … local, job"}},
+		"a job of local runs":      {"  job: {labels: {a: b}}\n", []string{"4 job … executor: job"}},
+		"a job of runs said local": {"  executor: local\n  job: {}\n", []string{"5 job … executor: job"}},
+		"a misspelled field":       {"  executor: job\n  job:\n    podTemplate: {spec: {containrs: []}}\n", []string{`6 podTemplate … "spec.containrs"`}},
+		"a field of another type":  {"  executor: job\n  job:\n    podTemplate: {spec: {priority: high}}\n", []string{"6 podTemplate … PodTemplateSpec"}},
+		"no template":              {"  executor: job\n  job: {podTemplate: [a]}\n", []string{"5 podTemplate"}},
+		"no label":                 {"  executor: job\n  job: {labels: {a b: c}}\n", []string{"5 job.labels"}},
+		"no value of a label":      {"  executor: job\n  job: {labels: {a: [b]}}\n", []string{"5 labels.a"}},
+		"a label of the operator":  {"  executor: job\n  job: {labels: {ensign.io/run: x}}\n", []string{"5 labels … operator's own"}},
+		"an unknown part":          {"  executor: job\n  job: {template: {}}\n", []string{`5 "template" is no field of job`}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			_, err := one(t, test.text)
+			wantFaults(t, err, test.want...)
+		})
+	}
+}
+
+func TestAChartHasNoExecutor(t *testing.T) {
+	_, err := load(t, operator(t), "- version: v1\n  kind: Widget\n  chart: charts/site\n  executor: job\n")
+	wantFaults(t, err, "3 chart", "4 \"executor\" does not fit a watch with a chart")
+}
