@@ -123,6 +123,8 @@ type conclusion struct {
 	// ended is when the run ended; zero if nothing has run. next is when content runs again
 	// although nothing changes, if that is not after the period; zero if not so.
 	ended, next time.Time
+	// written tells the content that the conclusion is in the status; nil if it does not ask.
+	written func()
 	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
 }
@@ -152,7 +154,10 @@ func (a *attempt) removesFinalizer() bool {
 
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {
+	lasting, may := a.work.(content.Lasting)
 	switch {
+	case may && lasting.Live():
+		return slots.Live
 	case a.version.deleting:
 		return slots.Urgent
 	case a.dirty != "":

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 var (
@@ -12,13 +14,22 @@ var (
 	errStopped = errors.New("the manager stops")
 	// errDeleted ends the run of a CR that is being deleted and has no finalizer
 	// of ours.
-	errDeleted = errors.New("the custom resource is being deleted")
+	errDeleted error = unwanted("the custom resource is being deleted")
 	// errWithdrawn ends the run of a CR that is being deleted, where the finalizer's run need not
 	// wait for its end. It does not end that one.
 	errWithdrawn = fmt.Errorf("the finalizer's turn has come: %w", errDeleted)
 	// errAbandoned ends the run of a CR that is to go without its finalizer.
-	errAbandoned = errors.New("the custom resource is abandoned")
+	errAbandoned error = unwanted("the custom resource is abandoned")
 )
+
+// unwanted is an error that ends a run although the manager goes on.
+type unwanted string
+
+// Error implements error.
+func (u unwanted) Error() string { return string(u) }
+
+// Is reports that it is content.ErrUnwanted, whose text would add nothing.
+func (unwanted) Is(target error) bool { return target == content.ErrUnwanted } //nolint:errorlint // It is asked for errors one by one.
 
 // Attempts counts the attempts that are at work in a manager. Its Stop is the first phase
 // of the manager's stop: no attempt begins any more and all runs are ended, while the API

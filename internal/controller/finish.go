@@ -30,6 +30,9 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		if err != nil {
 			return errorResult(err)
 		}
+		if a.conclusion.written != nil {
+			a.conclusion.written()
+		}
 		r.announce(a)
 		r.setDue(ctx, a)
 	}

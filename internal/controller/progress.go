@@ -14,28 +14,49 @@ import (
 // and the shortest time from there to the next.
 const progressPause = 10 * time.Second
 
-// progress holds the task that a run executes.
+// waitPause is the time until the status says what a run waits for. It may be over by then.
+const waitPause = time.Second
+
+// progress holds what a run is at.
 type progress struct {
-	mu    sync.Mutex
-	task  string
-	since time.Time
-	tasks int // that have begun
+	// waits gets a value when the run waits for something else.
+	waits chan struct{}
+
+	mu      sync.Mutex
+	now     status.Progress
+	changes int // of now
 }
+
+func newProgress() *progress { return &progress{waits: make(chan struct{}, 1)} }
 
 func (p *progress) begin(task string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.task, p.since = task, now
-	p.tasks++
+	p.now.Task, p.now.Since, p.now.Waits = task, now, ""
+	p.changes++
 }
 
-func (p *progress) report(generation int64) (report status.Report, tasks int) {
+// placed is content.Job.Placed.
+func (p *progress) placed(place, waits string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return status.Working(generation, p.task, p.since), p.tasks
+	if waits != "" && waits != p.now.Waits {
+		select {
+		case p.waits <- struct{}{}:
+		default: // It is to be shown already.
+		}
+	}
+	p.now.Place, p.now.Waits = place, waits
+	p.changes++
 }
 
-// showProgress writes the task that the run executes to the CR's status, until stop is
+func (p *progress) report(generation int64) (report status.Report, changes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return status.Working(generation, p.now), p.changes
+}
+
+// showProgress writes what the run is at to the CR's status, until stop is
 // called. stop waits for the last write. If that one reaches the API server after the
 // result, it changes nothing, because its patch tests the resource version.
 func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) (stop func()) {
@@ -51,16 +72,18 @@ func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) 
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
+			case <-p.waits:
+				sleep(ctx, waitPause)
 			}
-			report, tasks := p.report(a.cr.GetGeneration())
-			if tasks == shown {
+			report, changes := p.report(a.cr.GetGeneration())
+			if changes == shown {
 				continue
 			}
 			if err := r.writeStatus(ctx, a, r.merge(report), fewTries); err != nil {
 				log.FromContext(ctx).V(1).Info("the running task could not be written to the status", "error", err.Error())
 				continue // The next one may.
 			}
-			shown = tasks
+			shown = changes
 		}
 	}()
 	return func() {

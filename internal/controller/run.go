@@ -21,7 +21,9 @@ import (
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 	var err error
 	a.period, err = r.periodOf(a.cr)
-	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing, Requested: a.requested()})
+	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{
+		Object: a.cr, Finalizing: a.finalizing, Requested: a.requested(), Interrupted: status.ShowsRun(a.cr),
+	})
 	if err != nil && !a.finalizing {
 		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
 			err = errors.Join(err, errors.New(a.refusal.Message))
@@ -73,8 +75,8 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer grant.Revoke()
-	at := &progress{}
-	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Denied: grant.Denied}
+	at := newProgress()
+	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Placed: at.placed, Denied: grant.Denied}
 	if result, settled := r.settled(runCtx, a, func() (content.Result, bool) { return a.work.Settled(runCtx, job) }); settled {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
@@ -86,12 +88,19 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
 	if !r.leads() {
-		return errFenced // The run was ended, and the next leader repeats it.
+		return errFenced // The run was ended, and the next leader repeats it, or goes on with it.
+	}
+	if result.Detached {
+		return errStopped
 	}
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now()})
+	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now()}
+	if lasting, may := a.work.(content.Lasting); may {
+		c.written = lasting.Concluded
+	}
+	r.conclude(a, c)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 
 // errGone: the attempt's CR was deleted, or another object has its name now. There is
 // nothing left to do for it.
-var errGone = errors.New("the custom resource is gone")
+var errGone error = unwanted("the custom resource is gone")
 
 // errRefused: the API server refuses the content of a write. No other writer was in the
 // way, so repeating it at once does not help.

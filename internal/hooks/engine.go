@@ -91,6 +91,19 @@ func (w *work) Rests() (content.Result, bool) {
 	return rester.Rests()
 }
 
+// Live implements content.Lasting.
+func (w *work) Live() bool {
+	lasting, may := w.Work.(content.Lasting)
+	return may && lasting.Live()
+}
+
+// Concluded implements content.Lasting.
+func (w *work) Concluded() {
+	if lasting, may := w.Work.(content.Lasting); may {
+		lasting.Concluded()
+	}
+}
+
 // misses reports whether a hook that is called after a run has failed, or was never called: the
 // status does not say that the last attempt succeeded. Then content that is as it should be is not
 // enough.

@@ -8,6 +8,7 @@ package content
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,9 @@ type Request struct {
 	Object *unstructured.Unstructured
 	// Finalizing is true for a run of the finalizer.
 	Finalizing bool
+	// Interrupted is true if the CR's status shows a run whose result nobody has written: the manager
+	// that started it has stopped.
+	Interrupted bool
 	// Requested is true if somebody has asked for this run by the annotation reconcile-requested-at,
 	// and no run has answered that: content that finds its work done looks again at what it otherwise
 	// takes as given.
@@ -92,6 +96,21 @@ type Rester interface {
 	Rests() (result Result, rests bool)
 }
 
+// ErrUnwanted is in the cause of a run's context that ends because the CR is to have no such run any
+// more. Any other cause means that the manager stops.
+var ErrUnwanted = errors.New("the run is not wanted any more")
+
+// Lasting is Work whose run may outlive the manager that started it, outside of its process. When
+// its context ends, and not with ErrUnwanted, Run returns a Result that is Detached.
+type Lasting interface {
+	// Live reports whether the run is there already. Run then goes on with it, without a slot that
+	// another run could have.
+	Live() bool
+	// Concluded is called after Run, when its result has been written to the CR's status. It does
+	// not block for long.
+	Concluded()
+}
+
 // Run describes a run, for its log and metrics.
 type Run struct {
 	// ID is unique among all runs of this manager and safe as a file name.
@@ -147,6 +166,9 @@ type Job struct {
 	Kubeconfig []byte
 	// Working is called with the name of each task that the run begins. It does not block.
 	Working func(task string)
+	// Placed is called with what a run outside of the manager's process waits for, in words for
+	// people, and with where it executes; either is "" if there is none. It does not block.
+	Placed func(place, waits string)
 	// Denied says for people which rights the account of the run has lacked so far, and what to
 	// do, in at most 1 KiB; "" if none. nil: that is not known.
 	Denied func() string
@@ -155,6 +177,9 @@ type Job struct {
 // Result is what came of a run, as the status shows it.
 type Result struct {
 	Outcome Outcome
+	// Detached is true if the run goes on without this manager: see Lasting. Nothing is written of
+	// it; the next manager does that.
+	Detached bool
 	// Version is that of the content that ran.
 	Version Version
 	// RequeueAfter is the pause after which the content wants to run again; 0 is the CR's

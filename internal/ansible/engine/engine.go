@@ -62,11 +62,15 @@ type work struct {
 	finalizing bool
 	settings   settings
 	variables  extravars.Variables
+	execute    execution
 }
+
+// execution executes a run. It is Runner.Run, or Remote.RunRemote.
+type execution func(ctx context.Context, spec runner.Spec, job content.Job, observe func(jobevent.Event)) runner.Result
 
 // Prepare reads the CR's annotations and builds its variables. If either is invalid, it
 // returns why the CR is refused. A finalizer run is not refused for an invalid annotation.
-func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
+func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
 	w := &work{engine: e, uid: string(r.Object.GetUID()), finalizing: r.Finalizing}
 	var err error
 	if w.settings, err = e.settingsOf(r.Object); err != nil && !r.Finalizing {
@@ -74,6 +78,12 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	}
 	if w.variables, err = e.Variables(r); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, err)
+	}
+	if remote, is := e.Runner.(Remote); is {
+		return e.remoteWork(ctx, w, remote, r), nil
+	}
+	w.execute = func(ctx context.Context, spec runner.Spec, _ content.Job, observe func(jobevent.Event)) runner.Result {
+		return e.Runner.Run(ctx, spec, observe)
 	}
 	return w, nil
 }
@@ -124,7 +134,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if err != nil {
 		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("encode the variables: %w", err))}
 	}
-	result := w.engine.Runner.Run(ctx, w.spec(job, vars), func(event jobevent.Event) {
+	result := w.execute(ctx, w.spec(job, vars), job, func(event jobevent.Event) {
 		if event.Kind == jobevent.TaskStart {
 			job.Working(event.TaskName())
 		}
@@ -135,13 +145,9 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if result.Outcome.Verdict == content.Succeeded {
 		result.Outcome.Message = "Ansible-runner exited successfully" // The base image says so. Scripts look for it.
 	}
-	start := jobevent.StartCold
-	if result.Warm {
-		start = jobevent.StartWarm
-	}
 	return content.Result{
-		Outcome: result.Outcome, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,
-		Counts: Counts(result.Summary), Account: result.Summary.Account(start),
+		Outcome: result.Outcome, Detached: result.Detached, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,
+		Counts: Counts(result.Summary), Account: result.Summary.Account(result.Start()),
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// How a run of Ansible is started: by a new interpreter, or forked from one that has imported
-// Ansible.
+// How a run of Ansible is started: by a new interpreter, forked from one that has imported
+// Ansible, or in a Job.
 const (
 	StartCold = "cold"
 	StartWarm = "warm"
+	StartJob  = "job"
 )
 
 // Account returns what the log and the metrics say of a run that was started so.

@@ -102,6 +102,20 @@ type Result struct {
 	Started, Ended time.Time
 	// Warm is true if the run was a warm run.
 	Warm bool
+	// Remote is true if the run executed outside of this process, and Detached if it may still do.
+	Remote, Detached bool
+}
+
+// Start returns how the run was started, as the metrics count it.
+func (r *Result) Start() string {
+	switch {
+	case r.Remote:
+		return jobevent.StartJob
+	case r.Warm:
+		return jobevent.StartWarm
+	default:
+		return jobevent.StartCold
+	}
 }
 
 // Run executes the spec and returns after the last process of the run has ended. When ctx

@@ -41,6 +41,9 @@ func (s *Slots) nextGroup() *group {
 // mayAdmit reports whether the group may take one more slot. A group with a live run must
 // leave the reserved slots free.
 func (s *Slots) mayAdmit(g *group) bool {
+	if g.waiting[g.firstWaiter()].priority == Live {
+		return true
+	}
 	if g.live == 0 {
 		return s.free > 0
 	}

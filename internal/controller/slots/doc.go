@@ -17,4 +17,6 @@
 // leaves a free slot for each group that has none, up to half of all slots. If there are at
 // least twice as many slots as other groups, a group without a live run always gets a slot
 // at once. With a single slot nothing can be reserved, and a long run makes all others wait.
+//
+// A run that is live already when the manager starts gets a slot at once, whatever the limit.
 package slots

@@ -20,6 +20,9 @@ const (
 	Changed
 	// Urgent is for a CR that is being deleted.
 	Urgent
+	// Live is for a run that an earlier manager has left and that goes on: it takes a slot at once,
+	// also one more than there are.
+	Live
 )
 
 // Slots are the slots of one manager. New makes them.

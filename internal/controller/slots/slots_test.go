@@ -309,3 +309,29 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// A run that is live already cannot wait: what it does at the API waits for its manager.
+func TestALiveRunTakesASlotAtOnce(t *testing.T) {
+	s := slots.New(1)
+	release, _, err := s.Acquire(t.Context(), kind("a"), slots.Normal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, waited, err := s.Acquire(t.Context(), kind("b"), slots.Live)
+	if err != nil || waited {
+		t.Fatalf("it has waited: %v, %v", waited, err)
+	}
+	release()
+	waits := make(chan func())
+	go func() {
+		release, _, _ := s.Acquire(t.Context(), kind("a"), slots.Urgent)
+		waits <- release
+	}()
+	select {
+	case <-waits:
+		t.Fatal("there are more runs than slots")
+	case <-time.After(20 * time.Millisecond):
+	}
+	live()
+	(<-waits)()
+}

@@ -56,7 +56,7 @@ func fuzzReport(generation int64, which uint8, message string, count int) status
 	summary := jobevent.Summary{StatsSeen: which&16 != 0, OK: count, Failures: count, Completion: first}
 	if which&64 != 0 {
 		return []status.Report{
-			status.Paused(generation), status.Unwritable(generation), status.Working(generation, message, first), status.Paused(generation),
+			status.Paused(generation), status.Unwritable(generation), status.Working(generation, status.Progress{Task: message, Since: first}), status.Working(generation, status.Progress{Place: message, Waits: message}), status.Paused(generation),
 		}[which%4]
 	}
 	switch which % 4 {

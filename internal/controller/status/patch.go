@@ -21,6 +21,7 @@ const (
 	maxMessage = 4 << 10
 	maxReason  = 256
 	maxTask    = 256
+	maxWaits   = 1024
 	cutMark    = "… [cut]"
 )
 

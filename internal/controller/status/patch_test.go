@@ -407,19 +407,19 @@ func TestWhatIsReportedDuringARun(t *testing.T) {
 		want   string // Running's status, reason and message; "" for no write
 	}{
 		"the task and its beginning, in UTC": {
-			started, status.Working(2, "db : Wait for it", later.In(time.FixedZone("", 3600))),
+			started, status.Working(2, status.Progress{Task: "db : Wait for it", Since: later.In(time.FixedZone("", 3600))}),
 			`True Running Running reconciliation: task "db : Wait for it" since 2026-01-02T04:04:05Z`,
 		},
 		"a name holds no control characters and no line ends": {
-			started, status.Working(2, "a\x1b[31mred\nb\x07", first), `True Running Running reconciliation: task "ared\nb\\x07" since 2026-01-02T03:04:05Z`,
+			started, status.Working(2, status.Progress{Task: "a\x1b[31mred\nb\x07", Since: first}), `True Running Running reconciliation: task "ared\nb\\x07" since 2026-01-02T03:04:05Z`,
 		},
 		"a long name is cut": {
-			started, status.Working(2, strings.Repeat("n", 1000), first),
+			started, status.Working(2, status.Progress{Task: strings.Repeat("n", 1000), Since: first}),
 			`True Running Running reconciliation: task "` + strings.Repeat("n", 256-len("… [cut]")) + `… [cut]" since 2026-01-02T03:04:05Z`,
 		},
-		"no task after the result":                           {over, status.Working(2, "late", first), ""},
-		"no task where no run was reported":                  {"", status.Working(2, "late", first), ""},
-		"no task of an older generation":                     {started, status.Working(1, "late", first), ""},
+		"no task after the result":                           {over, status.Working(2, status.Progress{Task: "late", Since: first}), ""},
+		"no task where no run was reported":                  {"", status.Working(2, status.Progress{Task: "late", Since: first}), ""},
+		"no task of an older generation":                     {started, status.Working(1, status.Progress{Task: "late", Since: first}), ""},
 		"a result that is refused ends what was reported":    {started, status.Unwritable(2), "False StatusRefused The schema of this kind refuses the result of the run; the operator's log says why"},
 		"a result that is refused changes no earlier result": {over, status.Unwritable(2), ""},
 	} {

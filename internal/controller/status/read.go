@@ -7,6 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// ShowsRun reports whether the status of obj shows a run that has not ended. A success leaves the
+// condition True, with another reason.
+func ShowsRun(obj *unstructured.Unstructured) bool {
+	running := Read(obj, Running)
+	return running.Status == metav1.ConditionTrue && running.Reason == ReasonRunning
+}
+
 // Read returns the condition of a type from the status of obj, without its observedGeneration; the
 // zero value if there is none.
 func Read(obj *unstructured.Unstructured, kind Type) metav1.Condition {

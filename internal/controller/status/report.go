@@ -144,12 +144,35 @@ func MessageSlowed(by string) string {
 	return "Runs are slowed down, because the resource is triggered again and again, perhaps by its own runs: " + by
 }
 
-// Working reports the task that the run executes, and since when. It is only written over a
-// status that shows a run at work. A long name is cut.
-func Working(generation int64, task string, since time.Time) Report {
-	name := strconv.Quote(bounded(visible.Text(task), maxTask))
+// Progress is what a run is at.
+type Progress struct {
+	// Task is the one that the run executes since Since; "": none yet.
+	Task  string
+	Since time.Time
+	// Place is where a run outside of the manager executes; Waits is what it waits for. Both may
+	// be "".
+	Place, Waits string
+}
+
+// String returns the progress in words, which are cut where they are long.
+func (p Progress) String() string {
+	words := messageRunning
+	if p.Place != "" {
+		words += " in " + bounded(visible.Text(p.Place), maxTask)
+	}
+	switch {
+	case p.Waits != "":
+		return words + ", waiting: " + bounded(visible.Text(p.Waits), maxWaits)
+	case p.Task != "":
+		return fmt.Sprintf("%s: task %s since %s", words, strconv.Quote(bounded(visible.Text(p.Task), maxTask)), p.Since.UTC().Format(time.RFC3339))
+	}
+	return words
+}
+
+// Working reports what the run is at. It is only written over a status that shows a run at work.
+func Working(generation int64, p Progress) Report {
 	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
-		condition(Running, "True", ReasonRunning, fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339))),
+		condition(Running, "True", ReasonRunning, p.String()),
 	}}
 }
 

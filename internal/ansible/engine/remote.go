@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Remote is a Runner whose runs may outlive this manager: their Result is then Detached.
+type Remote interface {
+	Runner
+	// RunRemote is Run, with what a run outside of the process is told beside its spec. If a live run
+	// does what is asked for, it goes on with that one.
+	RunRemote(ctx context.Context, spec runner.Spec, attempt Attempt, observe func(jobevent.Event)) runner.Result
+	// IsLive reports whether RunRemote would go on with a live run. It may wait, until ctx ends, for
+	// what it has to know for that.
+	IsLive(ctx context.Context, uid string, attempt Attempt) bool
+	// Concluded is called when the result of the CR's run has been written.
+	Concluded(uid string)
+}
+
+// Attempt is what is asked for.
+type Attempt struct {
+	// Request is the same for runs that are to do the same.
+	Request string
+	// Interrupted is content.Request's.
+	Interrupted bool
+	Generation  int64
+	Finalizing  bool
+	// Placed is content.Job's.
+	Placed func(place, waits string)
+}
+
+// remoteWork is work that a Remote executes.
+type remoteWork struct {
+	*work
+
+	remote  Remote
+	attempt Attempt
+	live    bool
+}
+
+func (e *Engine) remoteWork(ctx context.Context, w *work, remote Remote, r content.Request) *remoteWork {
+	attempt := Attempt{
+		Request: e.digestOf(w, r), Interrupted: r.Interrupted, Generation: r.Object.GetGeneration(), Finalizing: r.Finalizing,
+	}
+	w.execute = func(ctx context.Context, spec runner.Spec, job content.Job, observe func(jobevent.Event)) runner.Result {
+		attempt := attempt
+		attempt.Placed = job.Placed
+		return remote.RunRemote(ctx, spec, attempt, observe)
+	}
+	return &remoteWork{work: w, remote: remote, attempt: attempt, live: remote.IsLive(ctx, w.uid, attempt)}
+}
+
+// Live implements content.Lasting.
+func (w *remoteWork) Live() bool { return w.live }
+
+// Concluded implements content.Lasting.
+func (w *remoteWork) Concluded() { w.remote.Concluded(w.uid) }
+
+// digestOf stands for all that the run is asked to do. What changes at a CR without a new run, such
+// as its status and its resourceVersion, is no part of it, although variables show it.
+func (e *Engine) digestOf(w *work, r content.Request) string {
+	asked, _ := json.Marshal(map[string]any{ // What came as JSON can be JSON again.
+		"generation": r.Object.GetGeneration(), "annotations": r.Object.GetAnnotations(), "values": r.Spec(), "overrides": r.Overrides,
+		"finalizing": r.Finalizing, "version": e.Version, "settings": []int{w.settings.verbosity, w.settings.maxArtifacts},
+	})
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:16])
+}

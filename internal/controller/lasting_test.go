@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// remote is an engine.Remote.
+type remote struct {
+	run       func(ctx context.Context, attempt engine.Attempt) runner.Result
+	live      bool
+	attempts  []engine.Attempt
+	concluded int
+}
+
+func (r *remote) Run(context.Context, runner.Spec, func(jobevent.Event)) runner.Result {
+	panic("it is remote")
+}
+func (r *remote) Remove(string) error                                 { return nil }
+func (r *remote) IsLive(context.Context, string, engine.Attempt) bool { return r.live }
+func (r *remote) Concluded(string)                                    { r.concluded++ }
+
+func (r *remote) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, _ func(jobevent.Event)) runner.Result {
+	r.attempts = append(r.attempts, attempt)
+	if r.run == nil {
+		return succeed(ctx, spec)
+	}
+	return r.run(ctx, attempt)
+}
+
+// untilEnded detaches when the manager stops, and is canceled when the run is not wanted any more.
+func untilEnded(ctx context.Context, _ engine.Attempt) runner.Result {
+	<-ctx.Done()
+	return runner.Result{
+		Outcome:  content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled},
+		Detached: !errors.Is(context.Cause(ctx), content.ErrUnwanted),
+	}
+}
+
+// The status goes on showing the run, so that the next manager goes on with it. The run of another
+// CR, or of this one after the result, does not.
+func TestARunThatOutlivesTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+		r := &remote{run: untilEnded}
+		b.engine.Runner = r
+		go func() {
+			synctest.Wait()
+			b.Attempts.Stop()
+		}()
+		b.mustReconcile()
+		wantEqual(t, "True/Running", b.conditions()["Running"])
+		wantEqual(t, 0, r.concluded)
+
+		next := newBench(t, plainWatch(), b.stored(), interceptor.Funcs{})
+		next.engine.Runner = r
+		r.run = nil
+		next.mustReconcile()
+		wantEqual(t, "True/Successful", next.conditions()["Running"])
+		wantEqual(t, 1, r.concluded)
+		wantEqual(t, []bool{false, true}, []bool{r.attempts[0].Interrupted, r.attempts[1].Interrupted})
+		wantEqual(t, r.attempts[0].Request, r.attempts[1].Request)
+		next.clock.SetTime(next.clock.Now().Add(2 * time.Hour))
+		next.mustReconcile()
+		wantEqual(t, []any{3, false}, []any{len(r.attempts), r.attempts[2].Interrupted})
+	})
+}
+
+// What asks for another run is another request; the status and what else changes by itself is not.
+func TestWhatARequestIs(t *testing.T) {
+	request := func(change func(cr *unstructured.Unstructured)) string {
+		cr := widget()
+		change(cr)
+		b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+		r := &remote{}
+		b.engine.Runner = r
+		b.mustReconcile()
+		return r.attempts[0].Request
+	}
+	same := request(func(*unstructured.Unstructured) {})
+	for why, test := range map[string]struct {
+		change func(cr *unstructured.Unstructured)
+		want   bool
+	}{
+		"a status":         {func(cr *unstructured.Unstructured) { cr.Object["status"] = map[string]any{"mine": "x"} }, true},
+		"another spec":     {func(cr *unstructured.Unstructured) { cr.Object["spec"] = map[string]any{"size": "x"} }, false},
+		"a new generation": {func(cr *unstructured.Unstructured) { cr.SetGeneration(cr.GetGeneration() + 1) }, false},
+		"a person's order": {func(cr *unstructured.Unstructured) { cr.SetAnnotations(map[string]string{"a": "b"}) }, false},
+	} {
+		if got := request(test.change) == same; got != test.want {
+			t.Errorf("%s: the request is the same: %v", why, got)
+		}
+	}
+}
+
+// Each event that makes a run unwanted says so to what executes it.
+func TestTheEndOfARunThatIsNotWanted(t *testing.T) {
+	for _, cause := range []error{errGone, errDeleted, errWithdrawn, errAbandoned} {
+		if !errors.Is(cause, content.ErrUnwanted) {
+			t.Errorf("%v", cause)
+		}
+	}
+	if errors.Is(errStopped, content.ErrUnwanted) || errors.Is(errFenced, content.ErrUnwanted) {
+		t.Error("the stop of a manager ends no run that can outlive it")
+	}
+}
+
+// The content may drop what it keeps of a run only when the result is in the status.
+func TestARunIsConcludedWhenItsResultIsWritten(t *testing.T) {
+	fails := 1
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if data, _ := patch.Data(obj); fails > 0 && strings.Contains(string(data), "Last reconciliation succeeded") {
+				fails--
+				return apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("a policy"))
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	r := &remote{}
+	b.engine.Runner = r
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("the fault does not work")
+	}
+	wantEqual(t, 0, r.concluded)
+	b.mustReconcile()
+	wantEqual(t, []int{1, 1}, []int{r.concluded, len(r.attempts)})
+}
+
+// A live run takes a slot at once, so that its agent does not wait behind runs that have not begun.
+func TestALiveRunHasPriority(t *testing.T) {
+	for live, want := range map[bool]slots.Priority{true: slots.Live, false: slots.Changed} {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+		b.engine.Runner = &remote{live: live}
+		var got slots.Priority
+		b.Slots = slotsFunc(func(_ context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
+			got = priority
+			return func() {}, false, nil
+		})
+		b.mustReconcile()
+		if got != want {
+			t.Errorf("live %v: got the priority %v, want %v", live, got, want)
+		}
+	}
+}
+
+func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+		shown := func() string {
+			conditions, _, _ := unstructured.NestedSlice(b.stored().Object, "status", "conditions")
+			for _, c := range conditions {
+				if c := c.(map[string]any); c["type"] == "Running" {
+					return c["message"].(string)
+				}
+			}
+			return ""
+		}
+		b.engine.Runner = &remote{run: func(ctx context.Context, attempt engine.Attempt) runner.Result {
+			for _, step := range []struct {
+				place, waits string
+				after        time.Duration
+				want         string
+			}{
+				{"", "exceeded quota: q", 3 * time.Second, "Running reconciliation, waiting: exceeded quota: q"},
+				{"", "Unschedulable: 0/2", 3 * time.Second, "Running reconciliation, waiting: Unschedulable: 0/2"},
+				{"pod p", "", 11 * time.Second, "Running reconciliation in pod p"},
+			} {
+				attempt.Placed(step.place, step.waits)
+				time.Sleep(step.after)
+				wantEqual(t, step.want, shown())
+			}
+			return succeed(ctx, runner.Spec{})
+		}}
+		b.mustReconcile()
+	})
+}

@@ -1,0 +1,221 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+)
+
+// requestTimeout bounds one request to the API server.
+const requestTimeout = 10 * time.Second
+
+// jobCluster is what the API server has of runs in Jobs: the Jobs and pods with the label of runs in
+// one namespace, followed by informers.
+type jobCluster struct {
+	client    kubernetes.Interface
+	namespace string
+	operator  string
+	log       logr.Logger
+
+	factory informers.SharedInformerFactory
+	jobList batchlisters.JobLister
+	podList corelisters.PodLister
+	synced  []cache.InformerSynced
+	// stopped is closed when the manager begins to stop.
+	stopped chan struct{}
+}
+
+// newCluster calls changed with the UID of each Job that changes, or whose pod does.
+func newCluster(client kubernetes.Interface, namespace, operator string, log logr.Logger, changed func(job types.UID)) (*jobCluster, error) {
+	c := &jobCluster{client: client, namespace: namespace, operator: operator, log: log, stopped: make(chan struct{})}
+	c.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = template.RunLabel + "=true" }))
+	c.jobList, c.podList = c.factory.Batch().V1().Jobs().Lister(), c.factory.Core().V1().Pods().Lister()
+	for _, informer := range []cache.SharedIndexInformer{c.factory.Batch().V1().Jobs().Informer(), c.factory.Core().V1().Pods().Informer()} {
+		added, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { changed(jobOf(object)) }, UpdateFunc: func(_, object any) { changed(jobOf(object)) }, DeleteFunc: func(object any) { changed(jobOf(object)) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("follow the Jobs of runs: %w", err)
+		}
+		c.synced = append(c.synced, added.HasSynced)
+	}
+	return c, nil
+}
+
+// jobOf returns the UID of a Job, or of the Job that a pod belongs to.
+func jobOf(object any) types.UID {
+	if last, is := object.(cache.DeletedFinalStateUnknown); is {
+		object = last.Obj
+	}
+	switch o := object.(type) {
+	case *batchv1.Job:
+		return o.UID
+	case *corev1.Pod:
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return owner.UID
+		}
+	}
+	return ""
+}
+
+// Start implements manager.Runnable.
+func (c *jobCluster) Start(ctx context.Context) error {
+	c.factory.StartWithContext(ctx)
+	<-ctx.Done()
+	close(c.stopped)
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a manager that takes over knows the
+// live Jobs at once.
+func (c *jobCluster) NeedLeaderElection() bool { return false }
+
+// waitUntilKnown returns when the Jobs are known, or ctx ends.
+func (c *jobCluster) waitUntilKnown(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
+}
+
+func (c *jobCluster) jobs() batchclient.JobInterface { return c.client.BatchV1().Jobs(c.namespace) }
+
+// job returns the Job of that UID, as it was seen last; nil if it is not there.
+func (c *jobCluster) job(name string, uid types.UID) *batchv1.Job {
+	job, err := c.jobList.Jobs(c.namespace).Get(name)
+	if err != nil || job.UID != uid {
+		return nil
+	}
+	return job
+}
+
+// pod returns the pod of the Job that has claimed it, or else the newest; nil if there is none.
+func (c *jobCluster) pod(job, claimed types.UID) *corev1.Pod {
+	all, _ := c.podList.Pods(c.namespace).List(labels.Everything()) // A lister of an informer does not fail.
+	all = slices.DeleteFunc(all, func(p *corev1.Pod) bool { return jobOf(p) != job || claimed != "" && p.UID != claimed })
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(all, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// hasPods reports whether a pod of the Job is there.
+func (c *jobCluster) hasPods(job types.UID) bool { return c.pod(job, "") != nil }
+
+// whyNoPod returns what the last Event says of a pod of the Job that could not be created; "" if there
+// is none.
+func (c *jobCluster) whyNoPod(ctx context.Context, job types.UID) string {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	selector := fields.Set{"involvedObject.uid": string(job), "reason": "FailedCreate"}.AsSelector().String()
+	list, err := c.client.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil {
+		c.log.V(1).Info("the Events of a Job could not be read", "error", err.Error())
+		return ""
+	}
+	var last corev1.Event
+	for _, e := range list.Items {
+		if !e.LastTimestamp.Before(&last.LastTimestamp) {
+			last = e
+		}
+	}
+	return last.Message
+}
+
+// delete asks for the deletion of the Job with that UID. That it is gone, or another's by now, is
+// no error.
+func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.jobs().Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationForeground),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// errStops is the error of what the manager's stop ends.
+var errStops = errors.New("the manager stops")
+
+// removeAndWait deletes the Job, and returns when it and its pods are gone. ctx may end before.
+func (c *jobCluster) removeAndWait(ctx context.Context, job *batchv1.Job) error {
+	const pause = 200 * time.Millisecond
+	deleted := false
+	for {
+		if !deleted {
+			err := c.delete(ctx, job.Name, job.UID)
+			if err != nil && !passes(err) {
+				return fmt.Errorf("remove the Job of an earlier run: %w", err)
+			}
+			deleted = err == nil
+		}
+		if deleted && c.gone(ctx, job) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.stopped:
+			return errStops
+		case <-time.After(pause):
+		}
+	}
+}
+
+// gone reports whether the Job and its pods surely are. What the informers show may be old, so that
+// the API server has the last word.
+func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
+	if c.job(job.Name, job.UID) != nil || c.hasPods(job.UID) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	there, err := c.jobs().Get(ctx, job.Name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && there.UID != job.UID
+}
+
+// removeSoon deletes the Job, and goes on trying behind the caller's back while the API server is away.
+// What is left all the same, the sweep finds.
+func (c *jobCluster) removeSoon(name string, uid types.UID) {
+	go func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			select {
+			case <-c.stopped:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		err := wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+			err := c.delete(ctx, name, uid)
+			if err != nil && passes(err) {
+				return false, nil
+			}
+			return true, err
+		})
+		if err != nil && ctx.Err() == nil {
+			c.log.Error(err, "the Job of a run that has ended could not be removed", "job", name)
+		}
+	}()
+}

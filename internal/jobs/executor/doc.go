@@ -1,0 +1,25 @@
+// Package executor runs content in Jobs: it is an engine.Remote for the watches with executor: job,
+// and has the live runs for package serve.
+//
+// A run is a Job with the name of the CR's UID, so that its creation is the first lock: of two
+// managers one creates it, and the other finds it. The pod that claims the Job is the second:
+// Kubernetes may start two. RunRemote
+//
+//   - creates the Job, or goes on with one that an earlier manager has left for the same request
+//     (obtain.go),
+//   - follows it and its pod, says what it waits for, and takes job events and the result from the
+//     agent in the pod (run.go),
+//   - judges a pod that ends without a result by what Kubernetes says of it (judge.go),
+//   - leaves the Job to the next manager if this one stops, and otherwise removes it and waits until
+//     its pod is gone if the run is not wanted any more.
+//
+// A Job stays until its result is in the CR's status: see Concluded.
+//
+// It does not decide when something runs, authenticate anybody, or write statuses.
+//
+// # Gotchas
+//
+//   - An agent that gets TERM reports a canceled run. If this manager did not end it, that is no
+//     result: Kubernetes then says why the pod ends.
+//   - Jobs are deleted in the foreground, so that the name stays taken until the pod is gone.
+package executor

@@ -1,0 +1,207 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/jobs/serve"
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Executor has the live runs in Jobs of a manager. New makes it, and it must be started.
+type Executor struct {
+	*jobCluster
+
+	mu sync.Mutex
+	// live has the runs by the UIDs of their Jobs, and ended the Jobs of runs that have ended, whose
+	// results may not be written yet, by the UIDs of the CRs.
+	live  map[types.UID]*run
+	ended map[string]types.UID
+	// sweptFirst is when the first sweep was.
+	sweptFirst time.Time
+}
+
+// New returns an executor for the Jobs of one operator, which the label tells from those of others in
+// the namespace.
+func New(client kubernetes.Interface, namespace, operator string, log logr.Logger) (*Executor, error) {
+	x := &Executor{live: map[types.UID]*run{}, ended: map[string]types.UID{}}
+	var err error
+	x.jobCluster, err = newCluster(client, namespace, operator, log, x.changed)
+	return x, err
+}
+
+// changed tells a run that its Job or pod has changed.
+func (x *Executor) changed(job types.UID) {
+	if r := x.liveRun(job); r != nil {
+		r.look()
+	}
+}
+
+func (x *Executor) liveRun(job types.UID) *run {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.live[job]
+}
+
+// Live implements serve.Registry.
+func (x *Executor) Live(job types.UID, runID string) (serve.Live, bool) {
+	r := x.liveRun(job)
+	return r, r != nil && r.assignment.Spec.ID == runID
+}
+
+// Claim implements serve.Registry. That a pod has a run is written to the Job, so that the next
+// manager knows it.
+func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, podUID types.UID) (wire.Assignment, error) {
+	r := x.liveRun(jobUID)
+	if r == nil || job.Namespace != x.namespace {
+		return wire.Assignment{}, serve.ErrUnknown
+	}
+	r.claiming.Lock()
+	defer r.claiming.Unlock()
+	if r.claimedBy() == "" {
+		owner, err := x.writeClaim(ctx, job.Name, jobUID, podUID)
+		if err != nil {
+			return wire.Assignment{}, err
+		}
+		r.setClaimed(owner)
+	}
+	if r.claimedBy() != podUID {
+		return wire.Assignment{}, serve.ErrTaken
+	}
+	return r.assignment, nil
+}
+
+// writeClaim writes the UID of the pod to the Job unless one is there, and returns what is there.
+func (x *Executor) writeClaim(ctx context.Context, name string, jobUID, podUID types.UID) (owner types.UID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		job, err := x.jobs().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && (job.UID != jobUID || job.DeletionTimestamp != nil) {
+			return serve.ErrUnknown
+		}
+		if err != nil {
+			return err
+		}
+		if owner = types.UID(job.Annotations[template.ClaimAnnotation]); owner != "" {
+			return nil
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:%q}}}`, job.ResourceVersion, template.ClaimAnnotation, podUID)
+		owner = podUID
+		_, err = x.jobs().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	})
+	return owner, err
+}
+
+// Remove removes what is left of the runs of a CR that is gone.
+func (x *Executor) Remove(uid string) {
+	x.mu.Lock()
+	delete(x.ended, uid)
+	x.mu.Unlock()
+	if job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid)); err == nil {
+		x.removeSoon(job.Name, job.UID)
+	}
+}
+
+// Runner executes the runs of one watch. It implements engine.Remote.
+type Runner struct {
+	*Executor
+
+	Source template.Source
+	// ManageStatus is the watch's.
+	ManageStatus bool
+	// Assignment is what all assignments have in common.
+	Assignment wire.Assignment
+}
+
+var _ engine.Remote = &Runner{}
+
+// Run implements engine.Runner.
+func (x *Runner) Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result {
+	return x.RunRemote(ctx, spec, engine.Attempt{}, observe)
+}
+
+// Remove implements engine.Runner.
+func (x *Runner) Remove(uid string) error {
+	x.Executor.Remove(uid)
+	return nil
+}
+
+// IsLive implements engine.Remote.
+func (x *Runner) IsLive(ctx context.Context, uid string, attempt engine.Attempt) bool {
+	if !x.waitUntilKnown(ctx) {
+		return false
+	}
+	job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid))
+	return err == nil && x.fateOf(job, attempt, "") != remove
+}
+
+// Concluded implements engine.Remote.
+func (x *Runner) Concluded(uid string) {
+	x.mu.Lock()
+	job, has := x.ended[uid]
+	delete(x.ended, uid)
+	x.mu.Unlock()
+	if has {
+		x.removeSoon(template.Name(uid), job)
+	}
+}
+
+// RunRemote implements engine.Remote.
+func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) runner.Result {
+	result := runner.Result{Started: time.Now(), Remote: true}
+	if r, err := x.newRun(spec, attempt, observe); err != nil {
+		result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, err)
+	} else if job, err := x.obtain(ctx, r); err != nil {
+		result.Outcome, result.Detached = x.notBegun(ctx, err)
+	} else {
+		result = x.follow(ctx, r, job)
+	}
+	result.Ended = time.Now()
+	return result
+}
+
+// notBegun returns what came of a run that has no Job.
+func (x *Runner) notBegun(ctx context.Context, err error) (outcome content.Outcome, detached bool) {
+	if ctx.Err() != nil || errors.Is(err, errStops) {
+		return canceled("the run was ended before it began"), !errors.Is(context.Cause(ctx), content.ErrUnwanted)
+	}
+	return *content.Refusal(content.ReasonRunnerCrashed, err), false
+}
+
+func canceled(message string) content.Outcome {
+	return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: message}
+}
+
+// follow serves the run in the Job until its end, or until ctx ends.
+func (x *Runner) follow(ctx context.Context, r *run, job *batchv1.Job) runner.Result {
+	r.setJob(job)
+	x.mu.Lock()
+	x.live[job.UID] = r
+	x.mu.Unlock()
+	defer func() {
+		x.mu.Lock()
+		delete(x.live, job.UID)
+		x.ended[r.uid] = job.UID
+		x.mu.Unlock()
+		close(r.over)
+	}()
+	return r.serve(ctx, x.jobCluster, job)
+}

@@ -1,0 +1,418 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/jobs/serve"
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+const kubeconfig = `
+contexts: [{name: c, context: {user: u, namespace: tenant}}]
+users: [{name: u, user: {token: of-the-grant}}]
+current-context: c
+`
+
+// bench is a cluster with managers.
+type bench struct {
+	*testing.T
+
+	client *fake.Clientset
+	placed chan string
+	events []string
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, client: fake.NewClientset(), placed: make(chan string, 100)}
+	made := 0
+	b.client.PrependReactor("create", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		made++
+		action.(clienttesting.CreateAction).GetObject().(*batchv1.Job).UID = types.UID(fmt.Sprint("job-", made))
+		return false, nil, nil
+	})
+	return b
+}
+
+// manager returns the executor of a new manager, which stops with ctx.
+func (b *bench) manager(ctx context.Context) *Runner {
+	b.Helper()
+	x, err := New(b.client, "ops", "ours", logr.Discard())
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() { _ = x.Start(ctx) }()
+	if !x.waitUntilKnown(ctx) {
+		b.Fatal("the Jobs are not known")
+	}
+	return &Runner{Executor: x, ManageStatus: true, Source: template.Source{
+		Namespace: "ops", Operator: "ours", Executable: "/manager", Watch: watches.Job{PodTemplate: map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "manager", "image": "i"}}}}},
+	}}
+}
+
+// begin starts a run of the CR u and returns the channel of its result.
+func (b *bench) begin(ctx context.Context, x *Runner, attempt engine.Attempt, id string) <-chan runner.Result {
+	attempt.Placed = func(place, waits string) { b.placed <- place + "|" + waits }
+	result := make(chan runner.Result, 1)
+	go func() {
+		result <- x.RunRemote(ctx, runner.Spec{UID: "u", ID: id, CR: "tenant/cr", Kubeconfig: []byte(kubeconfig)}, attempt, func(e jobevent.Event) { b.events = append(b.events, e.Task) })
+	}()
+	return result
+}
+
+// job waits for the Job of the CR u that is live at the manager.
+func (b *bench) job(x *Runner) *batchv1.Job {
+	b.Helper()
+	return scratchWait(b, func() *batchv1.Job {
+		job, err := b.client.BatchV1().Jobs("ops").Get(b.Context(), "ensign-run-u", metav1.GetOptions{})
+		if err != nil || x.liveRun(job.UID) == nil {
+			return nil
+		}
+		return job
+	})
+}
+
+func scratchWait[T any](b *bench, look func() *T) *T {
+	b.Helper()
+	for deadline := time.Now().Add(scratch.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if found := look(); found != nil {
+			return found
+		}
+	}
+	b.Fatal("it does not come")
+	return nil
+}
+
+func (b *bench) claim(x *Runner, job *batchv1.Job, pod types.UID) (wire.Assignment, error) {
+	return x.Claim(b.Context(), types.NamespacedName{Namespace: "ops", Name: job.Name}, job.UID, pod)
+}
+
+func (b *bench) mustClaim(x *Runner, job *batchv1.Job, pod types.UID) (wire.Assignment, serve.Live) {
+	b.Helper()
+	assignment, err := b.claim(x, job, pod)
+	if err != nil {
+		b.Fatal(err)
+	}
+	live, ok := x.Live(job.UID, assignment.Spec.ID)
+	if !ok {
+		b.Fatal("the run is not live")
+	}
+	return assignment, live
+}
+
+func tasks(names ...string) []jobevent.Event {
+	var all []jobevent.Event
+	for _, name := range names {
+		all = append(all, jobevent.Event{Task: name})
+	}
+	return all
+}
+
+// end waits for the result.
+func (b *bench) end(result <-chan runner.Result) runner.Result {
+	b.Helper()
+	select {
+	case r := <-result:
+		return r
+	case <-time.After(scratch.Patience):
+		b.Fatal("the run does not end")
+		return runner.Result{}
+	}
+}
+
+func success(id string, events int64) wire.Result {
+	return wire.Result{RunID: id, Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful, Message: "done"}, Ended: time.Unix(1, 0), Events: events}
+}
+
+// pod makes or changes the pod of the Job.
+func (b *bench) pod(job *batchv1.Job, uid types.UID, status string) {
+	b.Helper()
+	yes := true
+	pod := parsed[corev1.Pod](b.T, "status: "+status)
+	pod.ObjectMeta = metav1.ObjectMeta{
+		Namespace: "ops", Name: string(uid), UID: uid, Labels: map[string]string{template.RunLabel: "true"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: &yes}},
+	}
+	if _, err := b.client.CoreV1().Pods("ops").Create(b.Context(), pod, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		_, err = b.client.CoreV1().Pods("ops").Update(b.Context(), pod, metav1.UpdateOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) noJob() {
+	b.Helper()
+	scratchWait(b, func() *bool {
+		_, err := b.client.BatchV1().Jobs("ops").Get(b.Context(), "ensign-run-u", metav1.GetOptions{})
+		gone := apierrors.IsNotFound(err)
+		if !gone {
+			return nil
+		}
+		return &gone
+	})
+}
+
+func TestARunInAJob(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(x)
+	assignment, live := b.mustClaim(x, job, "pod-1")
+	if assignment.Spec.UID != "u" || assignment.Namespace != "tenant" || assignment.Spec.Kubeconfig != nil || live.ProxyToken() != "of-the-grant" {
+		t.Errorf("got %+v, and the token %q", assignment, live.ProxyToken())
+	}
+	if again, err := b.claim(x, job, "pod-1"); err != nil || again.Spec.ID != "run-1" {
+		t.Errorf("the pod claims again: %+v, %v", again, err)
+	}
+	if _, err := b.claim(x, job, "pod-2"); !errors.Is(err, serve.ErrTaken) {
+		t.Errorf("a second pod: %v", err)
+	}
+	if _, err := b.claim(x, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "ensign-run-u", UID: "other"}}, "pod-3"); !errors.Is(err, serve.ErrUnknown) {
+		t.Errorf("a pod of another Job: %v", err)
+	}
+	for i, batch := range []struct {
+		first int64
+		tasks []string
+		next  int64
+	}{{1, []string{"a", "b"}, 3}, {1, []string{"a", "b", "c"}, 4}, {9, []string{"too early"}, 4}, {4, nil, 4}} {
+		if next, err := live.Events(t.Context(), batch.first, tasks(batch.tasks...)); err != nil || next != batch.next {
+			t.Errorf("batch %d: %d, %v", i, next, err)
+		}
+	}
+	if err := live.Result(t.Context(), success("run-1", 5)); err == nil {
+		t.Error("a result without its events was taken")
+	}
+	if err := live.Result(t.Context(), success("run-0", 3)); err == nil {
+		t.Error("the result of another run was taken")
+	}
+	if err := live.Result(t.Context(), success("run-1", 3)); err != nil {
+		t.Error(err)
+	}
+	got := b.end(result)
+	if got.Outcome.Verdict != content.Succeeded || !got.Remote || got.Detached {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, b.events); diff != "" {
+		t.Errorf("events (-want +got)\n%s", diff)
+	}
+	if _, ok := x.Live(job.UID, "run-1"); ok {
+		t.Error("the run has ended, and is live")
+	}
+	if _, err := b.client.BatchV1().Jobs("ops").Get(t.Context(), job.Name, metav1.GetOptions{}); err != nil {
+		t.Errorf("the Job went before its result was written: %v", err)
+	}
+	x.Concluded("u")
+	b.noJob()
+}
+
+// The next manager goes on with a run, under its ID and from the event that comes next. The second
+// pod of the Job is refused there too.
+func TestTheNextManagerAdoptsALiveRun(t *testing.T) {
+	b := newBench(t)
+	first, stop := context.WithCancel(t.Context())
+	old := b.manager(first)
+	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(old)
+	_, live := b.mustClaim(old, job, "pod-1")
+	if _, err := live.Events(t.Context(), 1, tasks("a")); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if got := b.end(result); !got.Detached || got.Outcome.Verdict != content.Canceled {
+		t.Fatalf("the manager stops: %+v", got)
+	}
+	if _, err := live.Events(t.Context(), 2, tasks("late")); err == nil {
+		t.Error("a manager that stops took events")
+	}
+	next := b.manager(t.Context())
+	attempt := engine.Attempt{Request: "r", Interrupted: true}
+	if !next.IsLive(t.Context(), "u", attempt) || next.IsLive(t.Context(), "u", engine.Attempt{Request: "r"}) || next.IsLive(t.Context(), "v", attempt) {
+		t.Error("it does not say which runs are live")
+	}
+	result = b.begin(t.Context(), next, attempt, "run-2")
+	if same := b.job(next); same.UID != job.UID {
+		t.Fatalf("it has another Job: %s", same.UID)
+	}
+	if _, err := b.claim(next, job, "pod-2"); !errors.Is(err, serve.ErrTaken) {
+		t.Errorf("a second pod: %v", err)
+	}
+	assignment, live := b.mustClaim(next, job, "pod-1")
+	if assignment.Spec.ID != "run-1" {
+		t.Errorf("the run has another ID: %q", assignment.Spec.ID)
+	}
+	if n, err := live.Events(t.Context(), 7, tasks("b")); n != 8 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	if err := live.Result(t.Context(), success("run-1", 7)); err != nil {
+		t.Error(err)
+	}
+	if got := b.end(result); got.Outcome.Verdict != content.Succeeded {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, b.events); diff != "" {
+		t.Errorf("events (-want +got)\n%s", diff)
+	}
+}
+
+// A run that was claimed for something else ends first, and its result is nobody's.
+func TestAnotherRunIsOutlivedAndItsResultDropped(t *testing.T) {
+	b := newBench(t)
+	first, stop := context.WithCancel(t.Context())
+	old := b.manager(first)
+	result := b.begin(first, old, engine.Attempt{Request: "old"}, "run-1")
+	job := b.job(old)
+	b.mustClaim(old, job, "pod-1")
+	stop()
+	b.end(result)
+	x := b.manager(t.Context())
+	result = b.begin(t.Context(), x, engine.Attempt{Request: "new", Interrupted: true}, "run-2")
+	b.job(x)
+	_, live := b.mustClaim(x, job, "pod-1")
+	if err := live.Result(t.Context(), success("run-1", 0)); err != nil {
+		t.Fatal(err)
+	}
+	job = scratchWait(b, func() *batchv1.Job {
+		if next := b.job(x); next.UID != job.UID {
+			return next
+		}
+		return nil
+	})
+	_, live = b.mustClaim(x, job, "pod-2")
+	if err := live.Result(t.Context(), wire.Result{RunID: "run-2", Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed}, Ended: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.end(result); got.Outcome.Verdict != content.Failed {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	ctx, end := context.WithCancelCause(t.Context())
+	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(x)
+	b.pod(job, "pod-1", "{phase: Running}")
+	scratchWait(b, func() *corev1.Pod { return x.pod(job.UID, "") })
+	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
+	b.noJob()
+	select {
+	case r := <-result:
+		t.Fatalf("its pod is there, and the run has ended: %+v", r)
+	case <-time.After(500 * time.Millisecond): // Two looks.
+	}
+	if err := b.client.CoreV1().Pods("ops").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.end(result); got.Detached || got.Outcome.Verdict != content.Canceled {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// An agent that gets TERM reports a canceled run. Nobody would repeat that.
+func TestAPodThatIsEndedByKubernetesFails(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(x)
+	b.pod(job, "pod-1", "{phase: Running}")
+	_, live := b.mustClaim(x, job, "pod-1")
+	ended := wire.Result{RunID: "run-1", Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Ended: time.Unix(1, 0)}
+	if err := live.Result(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	said, err := wire.EncodeTermination(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pod(job, "pod-1", "{phase: Failed, reason: Evicted, message: too much, containerStatuses: [{name: manager, state: {terminated: {message: '"+string(said)+"'}}}]}")
+	if got := b.end(result); got.Outcome.Verdict != content.Failed || !strings.Contains(got.Outcome.Message, "Evicted: too much") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The termination message is the result if no manager was there to take it.
+func TestATerminationMessageIsAResultOfItsOwnRunAlone(t *testing.T) {
+	for id, want := range map[string]content.Verdict{"run-1": content.Succeeded, "run-0": content.Failed} {
+		b := newBench(t)
+		x := b.manager(t.Context())
+		result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+		job := b.job(x)
+		said, err := wire.EncodeTermination(success(id, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.pod(job, "pod-1", "{phase: Succeeded, containerStatuses: [{name: manager, state: {terminated: {message: '"+string(said)+"'}}}]}")
+		if got := b.end(result); got.Outcome.Verdict != want {
+			t.Errorf("a message of %s: %+v", id, got)
+		}
+	}
+}
+
+// Of two pods the one that has claimed the run counts, whatever becomes of the other.
+func TestThePodThatHasTheRunCounts(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(x)
+	b.pod(job, "pod-1", "{phase: Running}")
+	_, live := b.mustClaim(x, job, "pod-1")
+	b.pod(job, "pod-2", "{phase: Failed, reason: Evicted}")
+	scratchWait(b, func() *string {
+		if shown := <-b.placed; shown == "pod pod-1|" {
+			return &shown
+		}
+		return nil
+	})
+	if err := live.Result(t.Context(), success("run-1", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.end(result); got.Outcome.Verdict != content.Succeeded {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestASweepRemovesTheJobsOfCRsThatAreGone(t *testing.T) {
+	b := newBench(t)
+	for name, operator := range map[string]string{"ensign-run-here": "ours", "ensign-run-gone": "ours", "ensign-run-other": "theirs"} {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name, Labels: map[string]string{template.RunLabel: "true", template.OperatorLabel: operator}}}
+		if _, err := b.client.BatchV1().Jobs("ops").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := b.manager(t.Context())
+	if uids, err := x.UIDs(); len(uids) != 2 || err != nil {
+		t.Errorf("got %v, %v", uids, err)
+	}
+	removed, err := x.Sweep(func(uid string) bool { return uid == "here" })
+	if diff := cmp.Diff([]string{"gone"}, removed); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	left, err := b.client.BatchV1().Jobs("ops").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(left.Items) != 2 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}

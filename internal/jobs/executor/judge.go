@@ -1,0 +1,189 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// queueLabel names the queue of Kueue that admits a Job.
+const queueLabel = "kueue.x-k8s.io/queue-name"
+
+// silentFor is how long the agent of a running pod may take to claim its run before people are told.
+const silentFor = 10 * time.Second
+
+// view is what Kubernetes shows of a run.
+type view struct {
+	// job is nil if it is gone.
+	job *batchv1.Job
+	// pod is the one that has claimed the run, or else the newest; nil if there is none. gone is true
+	// if it was there, and is shown as it was last.
+	pod  *corev1.Pod
+	gone bool
+	// claimed is true if the pod has claimed the run.
+	claimed bool
+	// refused is why the last pod could not be created; "" if that is not known.
+	refused string
+	now     time.Time
+}
+
+// situation is what follows from a view.
+type situation struct {
+	// place is where the run executes, and waits what it waits for, in words for people.
+	place, waits string
+	// over is true if nothing of the run executes any more. said is the termination message of its
+	// container then, and failure says what came of the run if that is no result.
+	over    bool
+	said    string
+	failure content.Outcome
+}
+
+// judge returns what follows from the view.
+func judge(v view) situation {
+	s := situation{}
+	if v.pod != nil && v.claimed {
+		s.place = "pod " + v.pod.Name
+	}
+	ended := v.pod != nil && terminated(v.pod) != nil
+	jobFailed := condition(v.job, batchv1.JobFailed)
+	switch {
+	case v.pod != nil && (ended || v.gone || v.pod.Status.Phase == corev1.PodFailed || v.pod.Status.Phase == corev1.PodSucceeded),
+		v.pod == nil && (v.job == nil || jobFailed != nil):
+		s.over, s.failure = true, failureOf(v, jobFailed)
+		if ended {
+			s.said = terminated(v.pod).Message
+		}
+	default:
+		s.waits = waitsFor(v)
+	}
+	return s
+}
+
+// failureOf returns the outcome of a run that has ended without a result.
+func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
+	if failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded {
+		return content.Outcome{Verdict: content.Failed, Reason: content.ReasonTimeout, Message: "the Job took longer than the watch's timeout and a minute: " + failed.Message}
+	}
+	why := whyEnded(v)
+	if why == "" && v.job == nil {
+		why = "the Job was deleted by somebody"
+	}
+	if why == "" && failed != nil {
+		why = said(failed.Reason, failed.Message)
+	}
+	return content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "the run in a Job ended without a result: " + why}
+}
+
+// whyEnded returns what Kubernetes says of the end of the pod; "" if it says nothing.
+func whyEnded(v view) string {
+	if v.pod == nil {
+		return ""
+	}
+	c, disrupted := terminated(v.pod), podCondition(v.pod, corev1.DisruptionTarget, corev1.ConditionTrue)
+	switch {
+	case v.pod.Status.Reason != "": // Evicted, NodeLost, UnexpectedAdmissionError
+		return said(v.pod.Status.Reason, v.pod.Status.Message)
+	case disrupted != nil:
+		return said(disrupted.Reason, disrupted.Message)
+	case c != nil && c.Reason == "OOMKilled":
+		return "OOMKilled: its container took more memory than it may; set a higher limit for the container manager in job.podTemplate"
+	case c != nil && c.Reason != "Error" && c.Reason != "Completed":
+		return said(c.Reason, c.Message)
+	case v.gone || v.pod.DeletionTimestamp != nil:
+		return "its pod " + v.pod.Name + " was deleted"
+	case c != nil:
+		return fmt.Sprintf("its container ended with exit code %d; its log may say why: kubectl logs -n %s %s", c.ExitCode, v.pod.Namespace, v.pod.Name)
+	}
+	return ""
+}
+
+// waitsFor returns what a run that has not ended waits for; "" if for nothing but its end.
+func waitsFor(v view) string {
+	switch pod := v.pod; {
+	case v.job != nil && v.job.DeletionTimestamp != nil:
+		return "the Job is being deleted"
+	case v.job != nil && v.job.Spec.Suspend != nil && *v.job.Spec.Suspend:
+		if queue := v.job.Labels[queueLabel]; queue != "" {
+			return fmt.Sprintf("the Job is suspended until the queue %q admits it", queue)
+		}
+		return "the Job is suspended"
+	case pod == nil:
+		return v.refused
+	case pod.DeletionTimestamp != nil:
+		why := whyEnded(v)
+		return strings.TrimSuffix("its pod "+pod.Name+" is being deleted: "+why, ": its pod "+pod.Name+" was deleted")
+	case v.claimed:
+		return ""
+	default:
+		return startsAfter(pod, v.now)
+	}
+}
+
+// startsAfter returns what keeps a pod from claiming its run.
+func startsAfter(pod *corev1.Pod, now time.Time) string {
+	if c := podCondition(pod, corev1.PodScheduled, corev1.ConditionFalse); c != nil {
+		return said(c.Reason, c.Message)
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting, running := c.State.Waiting, c.State.Running
+		switch {
+		case waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
+			return said(waiting.Reason, waiting.Message)
+		case c.Name == template.Container && running != nil && now.Sub(running.StartedAt.Time) > silentFor:
+			return fmt.Sprintf("the agent in pod %s has not reached the operator yet; its log says why: kubectl logs -n %s %s", pod.Name, pod.Namespace, pod.Name)
+		}
+	}
+	return ""
+}
+
+// said joins a reason and a message as Kubernetes' tools do.
+func said(reason, message string) string {
+	if message == "" {
+		return reason
+	}
+	return reason + ": " + message
+}
+
+// terminated returns how the container of the run ended; nil if it did not.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == template.Container {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == kind && c.Status == status {
+			return c
+		}
+	}
+	return nil
+}
+
+// condition returns a condition of the Job that is true.
+func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	if job == nil {
+		return nil
+	}
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// finished reports whether the Job starts no pod any more.
+func finished(job *batchv1.Job) bool {
+	return condition(job, batchv1.JobFailed) != nil || condition(job, batchv1.JobComplete) != nil
+}

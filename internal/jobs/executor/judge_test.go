@@ -1,0 +1,134 @@
+package executor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+func parsed[T any](t *testing.T, text string) *T {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	into := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+const aJob = "metadata: {name: ensign-run-u, namespace: ops}"
+
+func terminatedPod(how string) string {
+	return "metadata: {name: p, namespace: ops}\nstatus: {phase: Failed, containerStatuses: [{name: helper}, {name: manager, state: {terminated: {" + how + "}}}]}"
+}
+
+// What Kubernetes says of a run is what people read in the status, word for word.
+func TestWhatKubernetesSaysOfARun(t *testing.T) {
+	for why, test := range map[string]struct {
+		job, pod string
+		view     view
+		place    string
+		waits    string
+		over     string // a part of the failure's message; "" if the run is not over
+		reason   content.Reason
+	}{
+		"nothing yet":                   {job: aJob},
+		"a quota refuses the pod":       {job: aJob, view: view{refused: `pods "x" is forbidden: exceeded quota: q`}, waits: "exceeded quota: q"},
+		"suspended":                     {job: aJob + "\nspec: {suspend: true}", waits: "the Job is suspended"},
+		"suspended by Kueue":            {job: "metadata: {labels: {kueue.x-k8s.io/queue-name: nightly}}\nspec: {suspend: true}", waits: `the Job is suspended until the queue "nightly" admits it`},
+		"no node has room":              {job: aJob, pod: `status: {conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available"}]}`, waits: "Unschedulable: 0/2 nodes are available"},
+		"no image":                      {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {waiting: {reason: ErrImagePull, message: "not found"}}}]}`, waits: "ErrImagePull: not found"},
+		"an image of another container": {job: aJob, pod: `status: {initContainerStatuses: [{name: init, state: {waiting: {reason: ImagePullBackOff}}}]}`, waits: "ImagePullBackOff"},
+		"it starts as usual":            {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}`},
+		"the agent is new":              {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:55Z"}}}]}`},
+		"the agent reaches nobody":      {job: aJob, pod: "metadata: {name: p, namespace: ops}\n" + `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}`, waits: "kubectl logs -n ops p"},
+		"it runs":                       {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{claimed: true}, place: "pod p"},
+		"a drained pod ends":            {job: aJob, pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{claimed: true}, place: "pod p", waits: "its pod p is being deleted: EvictionByEvictionAPI: Eviction API: evicting"},
+		"a pod that somebody deletes":   {job: aJob, pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", waits: "its pod p is being deleted"},
+
+		"evicted for its disk":        {job: aJob, pod: "status: {phase: Failed, reason: Evicted, message: \"Pod ephemeral local storage usage exceeds\"}", over: "Evicted: Pod ephemeral local storage usage exceeds"},
+		"out of memory":               {job: aJob, pod: terminatedPod("reason: OOMKilled, exitCode: 137"), over: "OOMKilled: its container took more memory than it may; set a higher limit"},
+		"it cannot start":             {job: aJob, pod: terminatedPod("reason: StartError, exitCode: 128, message: \"exec: no such file\""), over: "StartError: exec: no such file"},
+		"an agent that fails":         {job: aJob, pod: terminatedPod("reason: Error, exitCode: 1, message: \"a secret of the content\""), over: "exit code 1; its log may say why: kubectl logs -n ops p"},
+		"an agent that says nothing":  {job: aJob, pod: terminatedPod("reason: Completed, exitCode: 0"), over: "exit code 0"},
+		"a drained pod that is gone":  {job: aJob, pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{claimed: true, gone: true}, place: "pod p", over: "EvictionByEvictionAPI: Eviction API: evicting"},
+		"a deleted pod that is gone":  {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "its pod p was deleted"},
+		"the Job is gone":             {over: "the Job was deleted by somebody"},
+		"the Job took too long":       {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded, message: \"Job was active longer than specified deadline\"}]}", over: "Job was active longer", reason: content.ReasonTimeout},
+		"the Job has failed":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: BackoffLimitExceeded, message: \"it has reached the limit\"}]}", over: "BackoffLimitExceeded: it has reached the limit"},
+		"the Job is to fail":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"False\"}]}"},
+		"too long, with a pod ending": {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", waits: "is being deleted"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			v := test.view
+			v.job, v.pod, v.now = parsed[batchv1.Job](t, test.job), parsed[corev1.Pod](t, test.pod), time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+			got := judge(v)
+			if got.place != test.place || !strings.Contains(got.waits, test.waits) || test.waits == "" && got.waits != "" {
+				t.Errorf("it executes in %q and waits for %q", got.place, got.waits)
+			}
+			if got.over != (test.over != "") || !strings.Contains(got.failure.Message, test.over) {
+				t.Fatalf("over: %v, by %+v", got.over, got.failure)
+			}
+			if test.reason == "" {
+				test.reason = content.ReasonRunnerCrashed
+			}
+			if got.over && (got.failure.Verdict != content.Failed || got.failure.Reason != test.reason) {
+				t.Errorf("got %+v", got.failure)
+			}
+			if strings.Contains(got.failure.Message, "secret") {
+				t.Errorf("it shows what the content wrote: %q", got.failure.Message)
+			}
+		})
+	}
+}
+
+func TestTheFateOfAJobThatIsThere(t *testing.T) {
+	const finishedNow = "status: {conditions: [{type: Complete, status: \"True\"}]}"
+	for why, test := range map[string]struct {
+		annotations, rest string
+		labels            string
+		attempt           engine.Attempt
+		unmanaged         bool
+		want              fate
+	}{
+		"live, and what is asked for":                {attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
+		"finished, and its result is not written":    {rest: finishedNow, attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
+		"finished, and its result is written":        {rest: finishedNow, attempt: engine.Attempt{Request: "r"}, want: remove},
+		"live, although the status shows no run":     {attempt: engine.Attempt{Request: "r"}, want: remove},
+		"its own, whose creation seemed to fail":     {attempt: engine.Attempt{Request: "r"}, annotations: "ensign.io/run-id: mine", want: adopt},
+		"claimed, for something else":                {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", want: outlive},
+		"for something else, before it began":        {attempt: engine.Attempt{Request: "s", Interrupted: true}, want: remove},
+		"for something else, and finished":           {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", rest: finishedNow, want: remove},
+		"a finalizer does not wait":                  {attempt: engine.Attempt{Request: "s", Interrupted: true, Finalizing: true}, annotations: "ensign.io/claimed-by: p", want: remove},
+		"being deleted":                              {attempt: engine.Attempt{Request: "r", Interrupted: true}, rest: "metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}", want: remove},
+		"of another operator":                        {attempt: engine.Attempt{Request: "r", Interrupted: true}, labels: "other", want: remove},
+		"live, of a kind without managed status":     {attempt: engine.Attempt{Request: "r"}, unmanaged: true, want: adopt},
+		"finished, of a kind without managed status": {attempt: engine.Attempt{Request: "r"}, unmanaged: true, rest: finishedNow, want: remove},
+	} {
+		t.Run(why, func(t *testing.T) {
+			job := parsed[batchv1.Job](t, test.rest+"\n")
+			job.Labels = map[string]string{template.OperatorLabel: "ours"}
+			if test.labels != "" {
+				job.Labels[template.OperatorLabel] = test.labels
+			}
+			job.Annotations = map[string]string{template.RequestAnnotation: "r", template.RunAnnotation: "earlier"}
+			for name, value := range *parsed[map[string]string](t, test.annotations+"\n") {
+				job.Annotations[name] = value
+			}
+			x := &Runner{Source: template.Source{Operator: "ours"}, ManageStatus: !test.unmanaged}
+			if got := x.fateOf(job, test.attempt, "mine"); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+)
+
+// fate is what becomes of a Job that is there already.
+type fate int
+
+const (
+	// adopt: it does what is asked for, and its result has not been written.
+	adopt fate = iota
+	// outlive: it does something else, and is left to end first. Its result is dropped.
+	outlive
+	// remove: its result has been written, or nobody wants it.
+	remove
+)
+
+// fateOf decides about a Job with the name of a CR's. runID is that of the run that is about to
+// begin: the Job of a creation that seemed to fail is its own.
+//
+// A Job that has ended is adopted only if the CR's status still shows its run: otherwise its result
+// is written, and a later run, such as that of a period, must not take it for its own.
+func (x *Runner) fateOf(job *batchv1.Job, attempt engine.Attempt, runID string) fate {
+	live := !finished(job)
+	unreported := attempt.Interrupted || !x.ManageStatus && live
+	switch {
+	case job.DeletionTimestamp != nil || job.Labels[template.OperatorLabel] != x.Source.Operator:
+		return remove
+	case job.Annotations[template.RunAnnotation] == runID:
+		return adopt
+	case !unreported:
+		return remove
+	case job.Annotations[template.RequestAnnotation] == attempt.Request:
+		return adopt
+	case live && !attempt.Finalizing && job.Annotations[template.ClaimAnnotation] != "":
+		return outlive
+	default:
+		return remove
+	}
+}
+
+// obtain returns the Job of the run: a new one, or one that is adopted. It returns an error if ctx
+// ends first, or if the API server refuses the Job.
+func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
+	job, err := x.Source.Job(r.uid, x.annotations(r))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		made, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Create(ctx, job, metav1.CreateOptions{}) })
+		if !apierrors.IsAlreadyExists(err) {
+			return made, explain(err)
+		}
+		there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, job.Name, metav1.GetOptions{}) })
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, explain(err)
+		}
+		switch x.fateOf(there, r.attempt, r.id) {
+		case adopt:
+			return there, nil
+		case outlive:
+			log.FromContext(ctx).Info("an earlier run of the resource, which was asked for something else, goes on in its Job; this one waits for its end", "job", there.Name)
+			if result := x.follow(ctx, r.predecessor(), there); result.Detached {
+				return nil, context.Cause(ctx)
+			}
+		case remove:
+		}
+		r.place("", "the Job of an earlier run is gone")
+		if err := x.removeAndWait(ctx, there); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the Job of the run can't be created: %w", err)
+}
+
+// outage is how long a run waits for an API server that does not answer.
+const outage = time.Minute
+
+// patiently repeats a request while the API server does not answer, and says so.
+func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
+	until := time.Now().Add(outage)
+	for {
+		answer, err := request()
+		if err == nil || !passes(err) || ctx.Err() != nil || time.Now().After(until) {
+			return answer, err
+		}
+		r.place("", err.Error())
+		sleep(ctx, time.Second)
+	}
+}
+
+// passes reports whether an error may pass by itself soon.
+func passes(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+// annotations returns those of the run's Job.
+func (x *Runner) annotations(r *run) map[string]string {
+	return map[string]string{
+		template.RunAnnotation: r.id, template.RequestAnnotation: r.attempt.Request,
+		template.ResourceAnnotation: r.assignment.Spec.CR, template.KindAnnotation: r.assignment.Spec.Watch,
+		template.GenerationAnnotation: fmt.Sprint(r.attempt.Generation), template.FinalizerAnnotation: fmt.Sprint(r.attempt.Finalizing),
+	}
+}

@@ -1,0 +1,302 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// lookPause is the time between two looks at a run of which nothing new is seen. It doubles up to
+// maxLookPause.
+const (
+	lookPause    = time.Second
+	maxLookPause = 30 * time.Second
+)
+
+// run is a run that this manager has. What it is told of is done by the one goroutine of serve, so
+// that observers get events in their order, and none after the end.
+type run struct {
+	uid        string
+	id         string
+	attempt    engine.Attempt
+	assignment wire.Assignment
+	token      string
+	observe    func(jobevent.Event)
+
+	batches chan batch
+	results chan handed
+	// changed gets a value when Kubernetes shows something else.
+	changed chan struct{}
+	over    chan struct{}
+
+	claiming sync.Mutex
+	mu       sync.Mutex
+	claimed  types.UID
+	// seen is true once the Job has been seen by the informers.
+	seen bool
+
+	// next is the number of the next event, 0 until an adopted run has given one. Only the goroutine of
+	// serve changes it.
+	next atomic.Int64
+
+	// Of the goroutine of serve: the pod as it was seen last, and what the status shows.
+	pod     *corev1.Pod
+	refused string
+	shown   [2]string
+}
+
+// batch is a call of Events, and handed one of Result.
+type (
+	batch struct {
+		first  int64
+		events []jobevent.Event
+		next   chan int64
+	}
+	handed struct {
+		result wire.Result
+		answer chan error
+	}
+)
+
+// newRun returns a run that has no Job yet. The access of the run is in the kubeconfig of the spec.
+func (x *Runner) newRun(spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) (*run, error) {
+	config, err := clientcmd.Load(spec.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the run: %w", err)
+	}
+	r := &run{uid: spec.UID, id: spec.ID, attempt: attempt, assignment: x.Assignment, observe: observe}
+	for _, c := range config.Contexts {
+		r.assignment.Namespace = c.Namespace
+		if user := config.AuthInfos[c.AuthInfo]; user != nil {
+			r.token = user.Token
+		}
+	}
+	spec.Kubeconfig = nil
+	r.assignment.Spec = spec
+	r.next.Store(1)
+	r.open()
+	return r, nil
+}
+
+func (r *run) open() {
+	r.batches, r.results, r.changed, r.over = make(chan batch), make(chan handed), make(chan struct{}, 1), make(chan struct{})
+}
+
+// predecessor returns the run that is live in the way of this one: it has the same access, and what it
+// does interests nobody.
+func (r *run) predecessor() *run {
+	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}}
+	p.attempt.Placed = func(place, _ string) { r.place("", "an earlier run for something else ends, in "+place) }
+	p.open()
+	return p
+}
+
+// setJob makes the run that of the Job. One that is adopted goes on under its own ID, from the event
+// that its agent gives.
+func (r *run) setJob(job *batchv1.Job) {
+	r.claimed = types.UID(job.Annotations[template.ClaimAnnotation])
+	if id := job.Annotations[template.RunAnnotation]; id != r.id || r.claimed != "" {
+		r.assignment.Spec.ID = id
+		r.next.Store(0)
+	}
+}
+
+func (r *run) claimedBy() types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.claimed
+}
+
+func (r *run) setClaimed(pod types.UID) {
+	r.mu.Lock()
+	r.claimed = pod
+	r.mu.Unlock()
+	r.look()
+}
+
+// look makes the run look at what Kubernetes shows.
+func (r *run) look() {
+	select {
+	case r.changed <- struct{}{}:
+	default: // It will, soon.
+	}
+}
+
+// place says where the run executes and what it waits for.
+func (r *run) place(place, waits string) {
+	if now := [2]string{place, waits}; now != r.shown && r.attempt.Placed != nil {
+		r.shown = now
+		r.attempt.Placed(place, waits)
+	}
+}
+
+// ProxyToken implements serve.Live.
+func (r *run) ProxyToken() string { return r.token }
+
+// errOver is the answer to what comes after the end.
+var errOver = errors.New("the run has ended here")
+
+// Events implements serve.Live.
+func (r *run) Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error) {
+	b := batch{first, events, make(chan int64, 1)}
+	select {
+	case r.batches <- b:
+	case <-r.over:
+		return r.next.Load(), errOver
+	case <-ctx.Done():
+		return r.next.Load(), ctx.Err()
+	}
+	select {
+	case next := <-b.next:
+		return next, nil
+	case <-r.over:
+		return r.next.Load(), errOver
+	case <-ctx.Done():
+		return r.next.Load(), ctx.Err()
+	}
+}
+
+// Result implements serve.Live.
+func (r *run) Result(ctx context.Context, result wire.Result) error {
+	h := handed{result, make(chan error, 1)}
+	select {
+	case r.results <- h:
+		return <-h.answer
+	case <-r.over:
+		return errOver
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve returns what came of the run. It is detached if ctx ends because the manager stops.
+func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
+	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
+	if r.next.Load() == 0 {
+		log.Info("the run goes on, which an earlier manager began in a Job")
+	}
+	began, pause := time.Now(), lookPause
+	timer := time.NewTimer(lookPause)
+	defer timer.Stop()
+	r.look()
+	for {
+		select {
+		case <-ctx.Done():
+			return r.end(ctx, c, job)
+		case b := <-r.batches:
+			b.next <- r.take(b)
+		case h := <-r.results:
+			err := r.check(h.result)
+			h.answer <- err
+			switch {
+			case err != nil:
+			case h.result.Outcome.Verdict != content.Canceled: // Otherwise Kubernetes will say why.
+				return resultOf(h.result)
+			}
+		case <-r.changed:
+			pause = lookPause
+			if result, over := r.judge(ctx, c, job, began); over {
+				return result
+			}
+		case <-timer.C:
+			if r.pod == nil && r.claimedBy() == "" {
+				r.refused = c.whyNoPod(ctx, job.UID)
+			}
+			if result, over := r.judge(ctx, c, job, began); over {
+				return result
+			}
+			timer.Reset(pause)
+			pause = min(2*pause, maxLookPause)
+		}
+	}
+}
+
+// take passes new events to the observer and returns the number of the next one.
+func (r *run) take(b batch) int64 {
+	if r.next.Load() == 0 {
+		r.next.Store(b.first)
+	}
+	for i, event := range b.events {
+		if number := b.first + int64(i); number == r.next.Load() {
+			r.observe(event)
+			r.next.Add(1)
+		}
+	}
+	return r.next.Load()
+}
+
+// check returns an error if the result is not that of this run, or comes before its events.
+func (r *run) check(result wire.Result) error {
+	switch next := r.next.Load(); {
+	case result.RunID != r.assignment.Spec.ID:
+		return fmt.Errorf("the result is that of the run %s", result.RunID)
+	case next > 0 && result.Events >= next:
+		return fmt.Errorf("events from %d on are missing", next)
+	}
+	return nil
+}
+
+func resultOf(result wire.Result) runner.Result {
+	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Started: result.Started, Ended: result.Ended, Remote: true}
+}
+
+// judge looks at what Kubernetes shows, and returns the result if the run is over.
+func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job, began time.Time) (runner.Result, bool) {
+	s := judge(r.see(c, job))
+	if !s.over {
+		r.place(s.place, s.waits)
+		return runner.Result{}, false
+	}
+	if said, err := wire.DecodeTermination([]byte(s.said)); err == nil && said.RunID == r.assignment.Spec.ID && said.Outcome.Verdict != content.Canceled {
+		if next := r.next.Load(); next > 0 && said.Events >= next {
+			log.FromContext(ctx).Info("the pod of the run ended before it could send all job events", "missing", said.Events+1-next)
+		}
+		return resultOf(said), true
+	}
+	return runner.Result{Outcome: s.failure, Started: began, Ended: time.Now(), Remote: true}, true
+}
+
+// see returns what Kubernetes shows of the run. Until the informers have seen the Job, it is as it was
+// created.
+func (r *run) see(c *jobCluster, job *batchv1.Job) view {
+	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, now: time.Now()}
+	if v.job != nil {
+		r.seen = true
+	} else if !r.seen {
+		v.job = job
+	}
+	if pod := c.pod(job.UID, r.claimedBy()); pod != nil {
+		r.pod = pod
+	} else {
+		v.gone = r.pod != nil
+	}
+	v.pod = r.pod
+	return v
+}
+
+// end ends what ctx ended: if the run is not wanted any more, its Job is removed. Otherwise the manager
+// stops, and leaves the Job to the next one.
+func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
+	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Ended: time.Now(), Remote: true, Detached: true}
+	if cause := context.Cause(ctx); errors.Is(cause, content.ErrUnwanted) {
+		result.Outcome = canceled("the run was ended: " + cause.Error())
+		result.Detached = c.removeAndWait(context.WithoutCancel(ctx), job) != nil // Only the stop ends the wait.
+	}
+	return result
+}
