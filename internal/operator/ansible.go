@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/coldruns"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
+	"github.com/ensign-operator/ensign/internal/observe/usermetrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -37,9 +38,23 @@ func (p *python) find(ctx context.Context, o config.Options) (pyenv.Env, pyenv.I
 	if p.found {
 		return p.env, p.info, nil
 	}
-	env, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
+	env, err := findPython(ctx, o)
 	if err != nil {
 		return pyenv.Env{}, pyenv.Info{}, err
+	}
+	info, err := env.Inspect(ctx)
+	if err != nil {
+		return pyenv.Env{}, pyenv.Info{}, err
+	}
+	p.found, p.env, p.info = true, env, info
+	return env, info, nil
+}
+
+// findPython returns the environment that the settings name, with a locale in UTF-8.
+func findPython(ctx context.Context, o config.Options) (pyenv.Env, error) {
+	env, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
+	if err != nil {
+		return pyenv.Env{}, err
 	}
 	if env.VirtualEnvError != "" {
 		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
@@ -49,12 +64,7 @@ func (p *python) find(ctx context.Context, o config.Options) (pyenv.Env, pyenv.I
 	if len(replaced) > 0 {
 		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)
 	}
-	info, err := env.Inspect(ctx)
-	if err != nil {
-		return pyenv.Env{}, pyenv.Info{}, err
-	}
-	p.found, p.env, p.info = true, env, info
-	return env, info, nil
+	return env, nil
 }
 
 // ansibleWing has the watches of roles and playbooks.
@@ -66,8 +76,11 @@ type ansibleWing struct {
 
 	watches []watches.Watch
 	info    pyenv.Info
+	checker *pyenv.Checker
 	runner  *runner.Runner
 	warm    *warmServer // nil: all runs are cold
+	// userMetrics is where roles post metrics; nil: nowhere.
+	userMetrics *usermetrics.Endpoint
 	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
@@ -102,17 +115,15 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath, o.AnsibleConfig()); err != nil {
 		return err
 	}
-	variables, err := canaryVariables()
-	if err != nil {
+	if a.checker, err = newChecker(env, info); err != nil {
 		return err
 	}
-	checker := pyenv.NewChecker(env, info, variables)
-	if err := checker.Check(ctx); err != nil {
+	if err := a.checker.Check(ctx); err != nil {
 		return err
 	}
 	a.runner = newRunner(o, paths, env, at)
 	a.runner.Ready = func(ctx context.Context) error {
-		if err := checker.Check(ctx); err != nil {
+		if err := a.checker.Check(ctx); err != nil {
 			return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
 		}
 		if a.ready == nil {
@@ -172,6 +183,15 @@ func (r ansibleRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 
 // close ends the server for warm runs.
 func (a *ansibleWing) close() error { return a.warm.close() }
+
+// newChecker returns what proves that Ansible does not evaluate text of a CR.
+func newChecker(env pyenv.Env, info pyenv.Info) (*pyenv.Checker, error) {
+	variables, err := canaryVariables()
+	if err != nil {
+		return nil, err
+	}
+	return pyenv.NewChecker(env, info, variables), nil
+}
 
 // canaryVariables returns the variables of the canary run, which proves that Ansible does
 // not evaluate text of a CR. They are encoded as those of any run.

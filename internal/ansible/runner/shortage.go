@@ -34,7 +34,11 @@ func (r *Runner) shortages() []shortage {
 
 // orFewerRuns is the end of a remedy for what runs use up together.
 func (r *Runner) orFewerRuns() string {
-	return ", or let fewer runs be live by " + r.setting("MaxConcurrentRuns")
+	setting := r.setting("MaxConcurrentRuns")
+	if setting == "" {
+		return "" // There is one run in this container.
+	}
+	return ", or let fewer runs be live by " + setting
 }
 
 // addHint adds a hint to the ending of a run if a resource ran out during the run. It

@@ -19,7 +19,7 @@ run is one execution of that content; a watch is one entry of watches.yaml.
 
 Called without a command it does what "manager run" does. The program ensign has the
 commands that write and check an operator, and show and control its resources.`
-	root.AddCommand(newRunCommand(build), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
+	root.AddCommand(newRunCommand(build), newAgentCommand(), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
 	root.CompletionOptions.DisableDefaultCmd = true
 	cli.AddElsewhere(root, []string{"ensign", "kubectl ensign"}, "init", "create", "check", "rbac", "schema", "run-once",
 		"status", "logs", "reconcile", "suspend", "resume", "completion")

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
@@ -57,7 +54,7 @@ func (p *Proxy) GrantSession(session access.Session) (kubeconfig []byte, revoke 
 		return nil, nil, fmt.Errorf("make a token for %s: %w", owner, err)
 	}
 	token := base64.RawURLEncoding.EncodeToString(secret)
-	kubeconfig, err = clientcmd.Write(p.kubeconfig(token, owner.Namespace))
+	kubeconfig, err = p.certificate.Kubeconfig(p.address, token, owner.Namespace)
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfig for %s: %w", owner, err)
 	}
@@ -77,16 +74,6 @@ func (p *Proxy) notifySessionEnded(g *grant) {
 	for _, observer := range p.observers {
 		observer.SessionEnded(g.session)
 	}
-}
-
-func (p *Proxy) kubeconfig(token, namespace string) clientcmdapi.Config {
-	const name = "ensign"
-	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + p.address, CertificateAuthorityData: p.ca}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
-	config.CurrentContext = name
-	return *config
 }
 
 func (g *grants) add(token string, granted *grant) (remove func()) {

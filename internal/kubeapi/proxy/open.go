@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/kubeapi/loopback"
 	settings "github.com/ensign-operator/ensign/pkg/options"
 )
 
@@ -18,7 +19,7 @@ func (p *Proxy) listenOpenPort(port int) error {
 	if port == 0 {
 		return nil
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback.IP, strconv.Itoa(port)))
 	if err != nil {
 		return &settings.Error{Field: "ProxyOpenPort", Value: strconv.Itoa(port), Err: fmt.Errorf("listen without tokens: %w", err)}
 	}
@@ -78,5 +79,5 @@ func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return slices.Contains([]string{loopback, "localhost"}, host)
+	return slices.Contains([]string{loopback.IP, "localhost"}, host)
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/loopback"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/upstream"
 	settings "github.com/ensign-operator/ensign/pkg/options"
 )
@@ -73,8 +73,7 @@ type Proxy struct {
 	listener     net.Listener
 	openListener net.Listener // nil without an open port
 	address      string
-	ca           []byte
-	roots        *x509.CertPool
+	certificate  loopback.Certificate
 	grants       grants
 	resolver     apirequest.RequestInfoResolver
 	upstream     *upstream.Upstream
@@ -95,19 +94,18 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := newServerCertificate()
+	certificate, err := loopback.NewCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("make the API proxy's certificate: %w", err)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(options.Port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback.IP, strconv.Itoa(options.Port)))
 	if err != nil {
 		return nil, &settings.Error{Field: "ProxyPort", Value: strconv.Itoa(options.Port), Err: fmt.Errorf("listen for the API proxy (0 takes any free port): %w", err)}
 	}
 	p := &Proxy{
-		listener: certificate.listener(netutil.LimitListener(listener, maxConnections)),
-		address:  listener.Addr().String(),
-		ca:       certificate.pem,
-		roots:    certificate.roots(),
+		listener:    certificate.Listener(netutil.LimitListener(listener, maxConnections)),
+		address:     listener.Addr().String(),
+		certificate: certificate,
 		resolver: &apirequest.RequestInfoFactory{
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
@@ -163,7 +161,7 @@ func newHTTPServer(handler http.Handler, log logr.Logger) *http.Server {
 func (p *Proxy) Check(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{RootCAs: p.roots, MinVersion: tls.VersionTLS12}}
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: p.certificate.Roots(), MinVersion: tls.VersionTLS12}}
 	conn, err := dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
 		return fmt.Errorf("reach the API proxy: %w", err)

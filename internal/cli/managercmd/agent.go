@@ -1,0 +1,33 @@
+package managercmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+	"github.com/ensign-operator/ensign/internal/operator"
+)
+
+// newAgentCommand returns the command of the pods of Jobs.
+func newAgentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run-agent",
+		Short: "Execute one run in the pod of a Job",
+		Long: `run-agent executes one run in the pod of a Job, for a watch with "executor: job".
+The manager writes this command into the pods that it makes. It is not for people.
+
+It asks the managers named in ENSIGN_RUN_ADDRESS for its run, with the pod's
+token, and sends them the run's job events and its result. It ends with exit code
+0 when the result has been handed over, whatever the run came to.`,
+		Hidden:        true,
+		Args:          cli.OrUnable(cobra.NoArgs),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := cli.NewFlags().Complete(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return operator.RunAgent(cmd.Context(), o.Logger)
+		},
+	}
+}

@@ -1,0 +1,295 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+const (
+	// heartbeat is how often an agent without events tells that it is there.
+	heartbeat = 5 * time.Second
+	// requestTimeout bounds one request about the run itself. A manager answers within 20 s.
+	requestTimeout = 45 * time.Second
+	// relayPatience is how long requests of the run wait while no manager has it.
+	relayPatience = time.Minute
+	// farewell is how long after the run a manager may be away for what is left to be said.
+	farewell = time.Minute
+	// maxAnswer bounds the response to a claim. It has the variables of the run, which no more
+	// than a CR of 1.5 MiB and its vars go into.
+	maxAnswer = 64 << 20
+)
+
+// Runner executes the run.
+type Runner interface {
+	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
+}
+
+// Options are the settings of an agent. All are required.
+type Options struct {
+	// Addresses and PublicKey are the values of wire.EnvAddress and wire.EnvKey.
+	Addresses, PublicKey string
+	// TokenFile has the service account token, and TerminationFile takes the termination message.
+	TokenFile, TerminationFile string
+	// NewRunner makes what executes the run, with further variables for it. close is called after
+	// the run.
+	NewRunner func(ctx context.Context, a wire.Assignment, environ []string) (r Runner, closeRunner func() error, err error)
+	Logger    logr.Logger
+
+	// brief makes the farewell after a TERM brief, for tests.
+	brief bool
+}
+
+// shortFarewell is how long a manager may be away for what is left to be said after a TERM, which
+// the kubelet follows with a KILL.
+func (o Options) shortFarewell() time.Duration {
+	if o.brief {
+		return time.Millisecond
+	}
+	return 10 * time.Second
+}
+
+// Run claims the run of this pod, executes it and hands its result over. It returns nil once a
+// manager has the result, or the termination message has it. ctx ends with a TERM.
+func Run(ctx context.Context, o Options) error {
+	all, err := newManagers(o.Addresses, o.PublicKey, o.Logger)
+	if err != nil {
+		return err
+	}
+	defer all.transport.CloseIdleConnections()
+	a := &agent{options: o, managers: all, queue: newQueue()}
+	assignment, err := a.claim(ctx)
+	if errors.Is(err, errTaken) {
+		// The end of this pod, whichever it is, would make Kubernetes end the other one.
+		o.Logger.Info("another pod of the Job has the run, so that this one does nothing; Kubernetes will end it")
+		<-ctx.Done()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("claim the run of this pod: %w", err)
+	}
+	return a.execute(ctx, assignment)
+}
+
+type agent struct {
+	options  Options
+	managers *managers
+	queue    *queue
+	session  string
+	// limit ends the farewell, once it has begun.
+	limit atomic.Pointer[time.Timer]
+}
+
+var errTaken = errors.New("another pod of the Job has the run")
+
+// claim gets the assignment of this pod from the manager that has its Job.
+func (a *agent) claim(ctx context.Context) (wire.Assignment, error) {
+	for {
+		token, err := os.ReadFile(a.options.TokenFile) // The kubelet renews it.
+		if err != nil {
+			return wire.Assignment{}, err
+		}
+		code, answer, err := a.post(ctx, wire.ClaimPath, strings.TrimSpace(string(token)), nil)
+		switch {
+		case ctx.Err() != nil:
+			return wire.Assignment{}, context.Cause(ctx)
+		case err == nil && code == http.StatusOK:
+			var assignment wire.Assignment
+			return assignment, json.Unmarshal(answer, &assignment)
+		case err == nil && code == http.StatusConflict:
+			return wire.Assignment{}, errTaken
+		case err == nil:
+			err = fmt.Errorf("a manager answers %d: %s", code, bytes.TrimSpace(answer))
+		}
+		a.managers.sayAway(err)
+		if !pause(ctx, longestPause) {
+			return wire.Assignment{}, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// pause waits, and returns false if ctx ends meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// post sends what the agent itself has to say to the manager that has the run, however long that
+// takes to be found.
+func (a *agent) post(ctx context.Context, path, token string, body []byte) (code int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://manager"+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header[idempotencyKey] = nil // Nothing is taken twice, so that it may be sent again.
+	response, err := client{managers: a.managers}.RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, answer, err
+}
+
+// execute runs the assignment and hands its result over.
+func (a *agent) execute(ctx context.Context, assignment wire.Assignment) error {
+	a.session = assignment.Session
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSending()
+	ended := make(chan struct{})
+	var sender sync.WaitGroup
+	sender.Go(func() { a.sendEvents(sending, ended) })
+	result := a.run(ctx, assignment)
+	unwritten := a.writeTermination(result)
+	a.limit.Store(time.AfterFunc(farewell, stopSending))
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.options.shortFarewell(), stopSending) })()
+	close(ended)
+	sender.Wait()
+	undelivered := a.sendResult(sending, result)
+	if undelivered == nil || unwritten == nil {
+		return nil
+	}
+	return fmt.Errorf("nobody has the result of the run: %w", errors.Join(undelivered, unwritten))
+}
+
+// run executes the run. What keeps it from beginning is its result.
+func (a *agent) run(ctx context.Context, assignment wire.Assignment) wire.Result {
+	log := a.options.Logger.WithValues("run", assignment.Spec.ID, "cr", assignment.Spec.CR)
+	result := wire.Result{RunID: assignment.Spec.ID, Started: time.Now()}
+	fail := func(err error) wire.Result {
+		result.Outcome, result.Ended = *content.Refusal(content.ReasonRunnerCrashed, err), time.Now()
+		log.Info("the run cannot begin", "reason", err.Error())
+		return result
+	}
+	relay, err := startRelay(client{a.managers, relayPatience}, assignment, a.options.Logger)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = relay.close() }()
+	r, closeRunner, err := a.options.NewRunner(ctx, assignment, relay.environ)
+	if err != nil {
+		return fail(err)
+	}
+	spec := assignment.Spec
+	spec.Kubeconfig, spec.Cold = relay.kubeconfig, true
+	log.Info("run started", "watch", spec.Watch)
+	ran := r.Run(logr.NewContext(ctx, log), spec, func(e jobevent.Event) { a.queue.put(ctx, e) })
+	if err := closeRunner(); err != nil {
+		log.Info("could not remove the files of the run", "reason", err.Error())
+	}
+	log.Info("run ended", "verdict", ran.Outcome.Verdict, "reason", ran.Outcome.Reason)
+	result.Outcome, result.Summary, result.Started, result.Ended = ran.Outcome, ran.Summary, ran.Started, ran.Ended
+	result.Events = a.queue.last()
+	return result
+}
+
+// writeTermination writes the termination message, which is what is left if no manager comes back
+// while this pod lives.
+func (a *agent) writeTermination(result wire.Result) error {
+	message, err := wire.EncodeTermination(result)
+	if err == nil {
+		err = os.WriteFile(a.options.TerminationFile, message, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the termination message: %w", err)
+	}
+	return nil
+}
+
+// sendEvents sends events in their order until the run has ended and all are taken, or ctx ends.
+func (a *agent) sendEvents(ctx context.Context, ended <-chan struct{}) {
+	for {
+		complete := isClosed(ended)
+		body, count, changed := a.queue.batch()
+		switch {
+		case count == 0 && complete:
+			return
+		case count == 0:
+			select {
+			case <-changed:
+				continue
+			case <-ended:
+				continue
+			case <-time.After(heartbeat):
+			}
+		}
+		next, err := a.sendBatch(ctx, body)
+		if err == nil && a.queue.taken(next) == 0 && count > 0 {
+			err = errors.New("the manager takes no events now")
+		}
+		if err == nil {
+			if limit := a.limit.Load(); limit != nil {
+				limit.Reset(farewell)
+			}
+			continue
+		}
+		a.managers.sayAway(err)
+		if !pause(ctx, firstPause) {
+			return
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *agent) sendBatch(ctx context.Context, body []byte) (next int64, err error) {
+	answer, err := a.tell(ctx, wire.EventsPath, body)
+	var wanted wire.Wanted
+	return wanted.Next, errors.Join(err, json.Unmarshal(answer, &wanted))
+}
+
+// tell sends something about the run, and returns the answer if the manager takes it.
+func (a *agent) tell(ctx context.Context, path string, body []byte) ([]byte, error) {
+	code, answer, err := a.post(ctx, path, a.session, body)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("a manager answers %d: %s", code, bytes.TrimSpace(answer))
+	}
+	return answer, err
+}
+
+// sendResult offers the result to managers until one has taken it, or ctx ends.
+func (a *agent) sendResult(ctx context.Context, result wire.Result) error {
+	body, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err = a.tell(ctx, wire.ResultPath, body); err == nil {
+			return nil
+		}
+		a.managers.sayAway(err)
+		if !pause(ctx, firstPause) {
+			return fmt.Errorf("hand over the result: %w", err)
+		}
+	}
+}

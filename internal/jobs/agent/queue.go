@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+)
+
+const (
+	// maxQueued is how many bytes of events wait for the manager. The run waits for room.
+	maxQueued = 16 << 20
+	// maxBatch is how many bytes of events are sent at a time; one event may be longer.
+	maxBatch = 1 << 20
+)
+
+// queue has the events that no manager has taken yet, in their order.
+type queue struct {
+	mu      sync.Mutex
+	events  [][]byte // as JSON
+	bytes   int
+	first   int64 // the number of events[0], or of the next event
+	changed chan struct{}
+}
+
+func newQueue() *queue { return &queue{first: 1, changed: make(chan struct{})} }
+
+// put adds an event, as it may leave the pod. It waits for room until ctx ends; then the event is
+// dropped, and so are all after it.
+func (q *queue) put(ctx context.Context, e jobevent.Event) {
+	e.Stdout, e.Result = "", jobevent.Sanitize(e.Result)
+	encoded, err := json.Marshal(e)
+	if err != nil {
+		return // It came from JSON.
+	}
+	for {
+		q.mu.Lock()
+		if q.bytes == 0 || q.bytes+len(encoded) <= maxQueued {
+			q.events, q.bytes = append(q.events, encoded), q.bytes+len(encoded)
+			q.wake()
+			q.mu.Unlock()
+			return
+		}
+		changed := q.changed
+		q.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wake wakes up all who wait. The caller holds the lock.
+func (q *queue) wake() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// last returns the number of the last event; 0 if there was none.
+func (q *queue) last() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first + int64(len(q.events)) - 1
+}
+
+// batch returns the oldest events as the JSON of wire.Events, and how many they are. changed is
+// closed when there are others.
+func (q *queue) batch() (body []byte, count int, changed <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var out bytes.Buffer
+	out.WriteString(`{"First":` + strconv.FormatInt(q.first, 10) + `,"Events":[`)
+	for _, event := range q.events {
+		if count > 0 {
+			if out.Len()+len(event) > maxBatch {
+				break
+			}
+			out.WriteByte(',')
+		}
+		out.Write(event)
+		count++
+	}
+	out.WriteString("]}")
+	return out.Bytes(), count, q.changed
+}
+
+// taken drops the events below next, and returns how many that were.
+func (q *queue) taken(next int64) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	count := min(max(0, next-q.first), int64(len(q.events)))
+	for _, event := range q.events[:count] {
+		q.bytes -= len(event)
+	}
+	q.events, q.first = q.events[count:], q.first+count
+	q.wake()
+	return count
+}

@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// maxStrangers is how many connections there may be on which nobody has shown a valid token yet.
+const maxStrangers = 256
+
+// crowd has the connections of strangers, the oldest first. If there are too many, the oldest are
+// closed: an agent shows its token within milliseconds, so that whoever opens connections and says
+// nothing keeps no agent out. The zero value is ready.
+type crowd struct {
+	mu        sync.Mutex
+	order     list.List
+	strangers map[net.Conn]*list.Element
+}
+
+// changed is for http.Server.ConnState.
+func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		if c.strangers == nil {
+			c.strangers = map[net.Conn]*list.Element{}
+		}
+		c.strangers[conn] = c.order.PushBack(conn)
+		if oldest := c.order.Front(); len(c.strangers) > maxStrangers {
+			conn, _ := oldest.Value.(net.Conn)
+			c.remove(conn)
+			go func() { _ = conn.Close() }() // It may wait for a TLS record to be written.
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.remove(conn)
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+func (c *crowd) remove(conn net.Conn) {
+	if element, ok := c.strangers[conn]; ok {
+		c.order.Remove(element)
+		delete(c.strangers, conn)
+	}
+}
+
+type connectionKey struct{}
+
+// withConnection is for http.Server.ConnContext.
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, conn)
+}
+
+// admit tells that a request on the connection has shown a valid token.
+func (c *crowd) admit(ctx context.Context) {
+	if conn, ok := ctx.Value(connectionKey{}).(net.Conn); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.remove(conn)
+	}
+}

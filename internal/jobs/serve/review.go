@@ -1,0 +1,81 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+)
+
+// Caller is the pod of a Job.
+type Caller struct {
+	Job            types.NamespacedName
+	JobUID, PodUID types.UID
+}
+
+// Reviewer finds out whose a service account token is.
+type Reviewer interface {
+	// Review returns the pod whose token it is. A DeniedError means that it is no token of a pod
+	// of a Job, any other error that this is not known.
+	Review(ctx context.Context, token string) (Caller, error)
+}
+
+// DeniedError says why a token does not claim a run.
+type DeniedError struct{ Why string }
+
+func (e *DeniedError) Error() string { return e.Why }
+
+// KubeReviewer is a Reviewer that asks the API server.
+type KubeReviewer struct {
+	// Client reads without a cache: the pod may be younger than any.
+	Client client.Client
+	// Namespace is that of the Jobs.
+	Namespace string
+}
+
+// The extra attributes of a token that is bound to a pod.
+const (
+	podNameExtra = "authentication.kubernetes.io/pod-name"
+	podUIDExtra  = "authentication.kubernetes.io/pod-uid"
+)
+
+// Review implements Reviewer. The pod has to be in the namespace of Jobs, and controlled by one.
+func (k KubeReviewer) Review(ctx context.Context, token string) (Caller, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{wire.Audience}}}
+	if err := k.Client.Create(ctx, review); err != nil {
+		return Caller{}, fmt.Errorf("review a token: %w", err)
+	}
+	status := review.Status
+	if !status.Authenticated || !slices.Contains(status.Audiences, wire.Audience) {
+		return Caller{}, &DeniedError{"the token is not valid for " + wire.Audience}
+	}
+	if !strings.HasPrefix(status.User.Username, "system:serviceaccount:"+k.Namespace+":") {
+		return Caller{}, &DeniedError{"the token is of " + status.User.Username}
+	}
+	name, uid := status.User.Extra[podNameExtra], status.User.Extra[podUIDExtra]
+	if len(name) != 1 || len(uid) != 1 {
+		return Caller{}, &DeniedError{"the token is not bound to a pod"}
+	}
+	pod := &corev1.Pod{}
+	err := k.Client.Get(ctx, types.NamespacedName{Namespace: k.Namespace, Name: name[0]}, pod)
+	if apierrors.IsNotFound(err) {
+		return Caller{}, &DeniedError{"the pod of the token is gone"}
+	}
+	if err != nil {
+		return Caller{}, fmt.Errorf("read the pod of a token: %w", err)
+	}
+	owner := metav1.GetControllerOf(pod)
+	if string(pod.UID) != uid[0] || owner == nil || owner.Kind != "Job" || owner.APIVersion != "batch/v1" {
+		return Caller{}, &DeniedError{"the pod of the token is of no Job"}
+	}
+	return Caller{Job: types.NamespacedName{Namespace: k.Namespace, Name: owner.Name}, JobUID: owner.UID, PodUID: pod.UID}, nil
+}

@@ -1,0 +1,108 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/jobs/agent"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/pkg/options"
+)
+
+// RunAgent executes the run of the Job whose pod this is, and hands its result to the manager.
+func RunAgent(ctx context.Context, log logr.Logger) error {
+	env := config.NewEnvironment(os.Environ())
+	for _, name := range []string{wire.EnvAddress, wire.EnvKey} {
+		if env[name] == "" {
+			return errors.New(name + " is not set: a manager starts agents, in the pods of Jobs")
+		}
+	}
+	file := func(name, usual string) string {
+		if path, ok := env.Lookup(name); ok {
+			return path
+		}
+		return usual
+	}
+	return agent.Run(ctx, agent.Options{
+		Addresses: env[wire.EnvAddress], PublicKey: env[wire.EnvKey],
+		TokenFile: file(wire.EnvTokenFile, wire.TokenFile), TerminationFile: file(wire.EnvTerminationFile, wire.TerminationFile),
+		NewRunner: func(ctx context.Context, a wire.Assignment, environ []string) (agent.Runner, func() error, error) {
+			return newAgentRunner(ctx, a, environ, log)
+		},
+		Logger: log,
+	})
+}
+
+// newAgentRunner returns what executes one run in the pod of a Job, as a manager with these
+// settings would do it.
+func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, log logr.Logger) (_ agent.Runner, closeRunner func() error, err error) {
+	dir, err := os.MkdirTemp("", "ensign-run-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove())
+		}
+	}()
+	o, err := agentOptions(a.Settings, append(os.Environ(), environ...), dir, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := findPython(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	checker, err := newChecker(env, pyenv.Info{})
+	if err != nil {
+		return nil, nil, err
+	}
+	checker.Accept(a.Python)
+	place, err := openWorkplace(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := newRunner(o, o.SearchPaths(), env, place)
+	r.Ready = checker.Check
+	return r, func() error { return errors.Join(place.close(), remove()) }, nil
+}
+
+// agentOptions returns the options of a manager with these settings that has one run, in runDir.
+func agentOptions(s wire.Settings, environ []string, runDir string, log logr.Logger) (config.Options, error) {
+	settings, err := options.Options{
+		Dir: s.Dir, Environ: environ, RunDir: runDir, Cold: true,
+		DropEnv:          append(s.DropEnv, wire.EnvAddress, wire.EnvKey, wire.EnvTokenFile, wire.EnvTerminationFile),
+		AnsibleRolesPath: s.AnsibleRolesPath, AnsibleCollectionsPath: s.AnsibleCollectionsPath, AnsibleArgs: s.AnsibleArgs, RunIdleTimeout: s.RunIdleTimeout,
+		SettingName: agentSettingName,
+	}.WithDefaults()
+	o := config.Of(settings, log)
+	o.WatchesFile = s.WatchesFile
+	return o.WithAnsibleSettings(), err
+}
+
+// agentSettingName returns how messages name a setting where a run has a pod of its own.
+func agentSettingName(field string) string {
+	switch field {
+	case "MaxConcurrentRuns":
+		return "" // There is one.
+	case "RunDir":
+		return "a volume at /tmp (job.podTemplate)"
+	}
+	return "job.podTemplate"
+}
+
+// jobSettings returns what agents have to know of this manager's settings.
+func (a *ansibleWing) jobSettings() wire.Settings {
+	o := a.options
+	return wire.Settings{
+		Dir: o.Dir, WatchesFile: o.WatchesFile, DropEnv: o.DropEnv,
+		AnsibleRolesPath: o.AnsibleRolesPath, AnsibleCollectionsPath: o.AnsibleCollectionsPath, AnsibleArgs: o.AnsibleArgs, RunIdleTimeout: o.RunIdleTimeout,
+		UserMetrics: a.userMetrics != nil,
+	}
+}
