@@ -243,3 +243,35 @@ func BenchmarkHolds(b *testing.B) {
 		}
 	}
 }
+
+// Another container of the same image has the same environment: nothing has to be tried there.
+func TestAProofHoldsForTheSameEnvironmentAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(installedEnv)
+		proof  func(Proof) Proof
+		want   int // further canaries
+	}{
+		"the same":                      {func(installedEnv) {}, func(p Proof) Proof { return p }, 0},
+		"something was installed":       {func(e installedEnv) { e.write("new/x.py", "") }, func(p Proof) Proof { return p }, 1},
+		"the interpreter is another":    {func(e installedEnv) { e.touch(e.dir + "/.venv/bin/python") }, func(p Proof) Proof { return p }, 1},
+		"nothing was proved":            {func(installedEnv) {}, func(Proof) Proof { return Proof{} }, 1},
+		"a proof that names fewer path": {func(installedEnv) {}, func(p Proof) Proof { return Proof{p.Paths[:1], p.Stamp} }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, checked := newInstalledEnv(t)
+			tried := e.tried()
+			test.change(e)
+			c := NewChecker(checked.env, Info{}, []byte("{}"))
+			c.Accept(test.proof(checked.Proof()))
+			if err := c.Check(t.Context()); err != nil || e.tried() != tried+test.want {
+				t.Errorf("%v, %d canaries", err, e.tried()-tried)
+			}
+		})
+	}
+	e, failed := newInstalledEnv(t)
+	e.answer("evaluated")
+	e.touch(e.metadata)
+	if err := failed.Check(t.Context()); err == nil || failed.Proof().Stamp != "" {
+		t.Errorf("%v, and the proof %+v", err, failed.Proof())
+	}
+}
