@@ -156,7 +156,9 @@ func (m *managers) try(r *http.Request, address string) (response *http.Response
 		cancel()
 		return nil, mayRepeat, fmt.Errorf("%w: %s: %s", errAway, address, why)
 	}
-	m.follow(address)
+	if response.StatusCode != http.StatusUnauthorized { // It may be of another operator.
+		m.follow(address)
+	}
 	return response, false, nil
 }
 
