@@ -77,8 +77,8 @@ func Init(dir string, p Project, kinds ...Kind) (*Plan, error) {
 			return nil, err
 		}
 		next := "go mod tidy"
-		if p.Source == "" {
-			next = "go mod edit -replace github.com/ensign-operator/ensign=DIR, with the directory of a clone, because no version of Ensign is published yet; then go mod tidy"
+		if p.unpublished() {
+			next = "go mod edit -replace github.com/ensign-operator/ensign=DIR, with the directory of a clone, because this program is of no release; then go mod tidy"
 		}
 		plan.Notes = append(plan.Notes, "complete go.mod: "+next)
 	}
