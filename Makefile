@@ -225,6 +225,10 @@ bundle: ## Write and validate dist/bundle, for the Operator Lifecycle Manager, w
 pictures: build controlplane python bin/devcluster ## Draw docs/images from what the programs print, on a cluster of its own (a minute).
 	@hack/pictures.sh
 
+.PHONY: release
+release: ## Make a release without publishing it: a registry and a key of its own, docs/howto-release.md (RELEASE=1.2.3; KEEP=1: the registry stays up).
+	@hack/release/release.sh --dry-run $(RELEASE)
+
 # Which compiler and Python the images are built on: BUILD_ARGS='--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…'.
 BUILD_ARGS ?=
 docker_build = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) $(BUILD_ARGS)

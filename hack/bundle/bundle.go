@@ -29,10 +29,15 @@ func labels(format string) string {
 }
 
 // bundle makes bundle/, which is the context of its image too.
-func bundle(root, image string) (files, error) {
+func bundle(root, image, version string) (files, error) {
 	s, err := newService(root)
 	if err != nil {
 		return nil, err
+	}
+	if version != "" {
+		if err := s.number(version); err != nil {
+			return nil, err
+		}
 	}
 	objects, err := rendered(root, "default", image)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/operator-framework/api/pkg/manifests"
 )
 
 // copyOf copies what the bundle is made of into a directory.
@@ -41,7 +43,7 @@ func TestAnInvalidBundleIsRefused(t *testing.T) {
 	} {
 		root := copyOf(t)
 		edit(t, filepath.Join(root, c.file), c.old, c.with)
-		if err := run("bundle", root, t.TempDir(), "ensign:dev"); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := run("bundle", root, t.TempDir(), "ensign:dev", ""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want an error with %q, got %v", name, c.want, err)
 		}
 	}
@@ -50,7 +52,7 @@ func TestAnInvalidBundleIsRefused(t *testing.T) {
 func TestTheImageIsTheOneThatIsAskedFor(t *testing.T) {
 	out, image := t.TempDir(), "example.invalid/team/ensign@sha256:0123"
 	for what, file := range map[string]string{"install": "install.yaml", "bundle": "bundle/manifests/clusterserviceversion.ensign.v0.1.0.yaml"} {
-		if err := run(what, "../..", out, image); err != nil {
+		if err := run(what, "../..", out, image, ""); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(out, file))
@@ -67,10 +69,28 @@ func TestABundleHasWhatComesFromConfigAlone(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(stray), 0o700), os.WriteFile(stray, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stray}\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := run("bundle", "../..", out, "ensign:dev"); err != nil {
+	if err := run("bundle", "../..", out, "ensign:dev", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left (error %v)", stray, err)
+	}
+}
+
+// A release has a bundle of its own number, to which each older one is upgraded.
+func TestTheVersionIsTheOneThatIsAskedFor(t *testing.T) {
+	out := t.TempDir()
+	if err := run("bundle", "../..", out, "ensign:dev", "v1.4.0"); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := manifests.GetBundleFromDir(filepath.Join(out, "bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := loaded.CSV; got.Name != "ensign.v1.4.0" || got.Spec.Version.String() != "1.4.0" || got.Annotations["olm.skipRange"] != "<1.4.0" {
+		t.Errorf("got %s, version %s, skipRange %q", got.Name, got.Spec.Version, got.Annotations["olm.skipRange"])
+	}
+	if err := run("bundle", "../..", out, "ensign:dev", "next"); err == nil || !strings.Contains(err.Error(), "-version") {
+		t.Errorf("a version that is none: %v", err)
 	}
 }

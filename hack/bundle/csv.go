@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,17 @@ func newService(root string) (*service, error) {
 	s.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
 	s.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
 	return s, err
+}
+
+// number gives the bundle its version. An older one is upgraded to it, whichever it is.
+func (s *service) number(version string) error {
+	parsed, err := semver.ParseTolerant(version)
+	if err != nil {
+		return fmt.Errorf("-version: %w", err)
+	}
+	s.Name, s.Spec.Version.Version = "ensign.v"+parsed.String(), parsed
+	s.Annotations["olm.skipRange"] = "<" + parsed.String()
+	return nil
 }
 
 // take adds an object of config/default.

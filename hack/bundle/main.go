@@ -2,7 +2,7 @@
 // Operator Lifecycle Manager, bundle/. It contacts nothing, and what it writes depends on
 // config/ and its flags alone.
 //
-//	go run . [-root ../..] [-out ../../dist] [-image ensign:dev] install|bundle …
+//	go run . [-root ../..] [-out ../../dist] [-image ensign:dev] [-version 1.2.3] install|bundle …
 //
 // "bundle" validates what it has written.
 package main
@@ -22,16 +22,17 @@ func main() {
 	root := flag.String("root", "../..", "the repository")
 	out := flag.String("out", "../../dist", "where files are written")
 	image := flag.String("image", "ensign:dev", "the manager's image")
+	version := flag.String("version", "", "the bundle's version, instead of the one of config/manifests")
 	flag.Parse()
 	for _, what := range flag.Args() {
-		if err := run(what, *root, *out, *image); err != nil {
+		if err := run(what, *root, *out, *image, *version); err != nil {
 			fmt.Fprintln(os.Stderr, "bundle:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-func run(what, root, out, image string) error {
+func run(what, root, out, image, version string) error {
 	switch what {
 	case "install":
 		made, err := install(root, image)
@@ -40,7 +41,7 @@ func run(what, root, out, image string) error {
 		}
 		return made.write(out)
 	case "bundle":
-		made, err := bundle(root, image)
+		made, err := bundle(root, image, version)
 		if err != nil {
 			return err
 		}
