@@ -14,6 +14,8 @@
 #   ENGINE=docker        docker's buildx builds the images, for ARCHES; ENGINE=buildah: hack/image/builder.sh, on
 #                        stand-ins for the images that the Dockerfile names, for this machine's processor alone
 #   ARCHES='amd64 arm64' of the images
+#   PLATFORMS='linux/amd64 …' of the programs: linux and darwin, amd64 and arm64
+#   ALSO=tag             another tag of the images, 1.2 by default for 1.2.3
 #   SIGN=keyless         cosign signs with the identity of the workflow; SIGN=FILE: openssl, with this private key
 #   KEEP=1               a dry run's registry stays up until Ctrl-C
 #
@@ -26,7 +28,6 @@ source hack/steps.sh
 source hack/image/builder.sh
 
 module=github.com/ensign-operator/ensign
-platforms=(linux/amd64 linux/arm64 darwin/amd64 darwin/arm64)
 all=(notes programs images install chart bundle sbom sums sign check)
 
 die() {
@@ -60,10 +61,10 @@ programs() {
   local platform dir
   local flags="-s -w -X main.version=v$version -X main.commit=$commit"
   flags+=" -X $module/internal/author/scaffold.baseImage=$registry/ensign-base:$version -X $module/internal/author/scaffold.moduleVersion=v$version"
-  for platform in "${platforms[@]}"; do
+  for platform in $platforms; do
     dir=$work/ensign-$version-${platform/\//-}
     mkdir -p "$dir"
-    GOFLAGS='-trimpath -buildvcs=false' CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} \
+    GOFLAGS="${GOFLAGS:--trimpath -buildvcs=false}" CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} \
       hack/compile/compile.sh "$platform" -ldflags "$flags" -o "$dir/" ./cmd/ensign ./cmd/manager ./cmd/chart-exec
     cp LICENSE "$dir/"
     tar -C "$work" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - "${dir##*/}" | gzip -n >"$out/${dir##*/}.tar.gz"
@@ -98,7 +99,7 @@ images() {
       rm "$work/image.tar"
     done
     tool crane index append --tag "$registry/$name:$version" "${list[@]}" 2>&1
-    [[ $version == *-* ]] || tool crane tag "$registry/$name:$version" "${version%.*}"
+    [[ -z $also ]] || tool crane tag "$registry/$name:$version" "$also"
     note "$name" "$registry/$name@$(tool crane digest "$registry/$name:$version")"
   done
 }
@@ -117,10 +118,9 @@ chart() {
   tool helm push "$out/ensign-$version.tgz" "oci://$registry/charts" $plain >"$work/pushed" 2>&1 || { cat "$work/pushed" && return 1; }
   digest=$(sed -nE 's/^Digest: +//p' "$work/pushed")
   note charts/ensign "$registry/charts/ensign@$digest"
-  # For the pages: index.yaml and what it names. An index that is there is added to.
   mkdir -p "$work/pages"
   cp "$out/ensign-$version.tgz" "$work/pages/"
-  tool helm repo index "$work/pages" --url "$downloads" ${CHART_INDEX:+--merge "$CHART_INDEX"}
+  tool helm repo index "$work/pages" --url "$downloads"
   mv "$work/pages/index.yaml" "$out/index.yaml"
 }
 
@@ -235,10 +235,13 @@ section=$version
 [[ -z $dry ]] || section=Unreleased
 downloads=${DOWNLOADS:-https://${module}/releases/download/v$version}
 commit=$(git rev-parse HEAD)
+also=${ALSO:-}
+[[ -n $also || $version == *-* ]] || also=${version%.*}
 engine=${ENGINE:-}
 [[ -n $engine ]] || { engine=buildah && docker info >/dev/null 2>&1 && engine=docker; } || true
 arches=${ARCHES:-}
 [[ -n $arches ]] || { [[ $engine == docker ]] && arches='amd64 arm64' || arches=$(go env GOHOSTARCH); }
+platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
 out=${OUT:-$root/dist/release}
 mkdir -p "$out"
 out=$(cd "$out" && pwd -P)

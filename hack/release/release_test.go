@@ -180,3 +180,38 @@ func TestSizesAreForPeople(t *testing.T) {
 		}
 	}
 }
+
+// TestAChartIsAddedBesideTheSite publishes into a repository whose pages have a site and an older chart.
+func TestAChartIsAddedBesideTheSite(t *testing.T) {
+	dir := t.TempDir()
+	script, err := filepath.Abs("publish-charts.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As helm merges: what was there follows what is new.
+	helm := "#!/bin/bash\n[[ $1 $2 == 'repo index' && $4 == --url ]] && ls $3 | grep tgz >$3/new && { cat $3/new; [[ -z ${7:-} ]] || cat $7; } >$3/index.yaml\n"
+	for name, text := range map[string]string{"helm": strings.Replace(helm, "[[ $1 $2 ==", "[[ \"$1 $2\" ==", 1), "ensign-1.1.0.tgz": "a", "ensign-1.2.0.tgz": "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // One of them is a program.
+			t.Fatal(err)
+		}
+	}
+	shell := func(text string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", text)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HELM="+dir+"/helm", "SCRIPT="+script, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", text, err, out)
+		}
+		return string(out)
+	}
+	shell("git init -q --bare -b main pages && git clone -q pages clone 2>/dev/null && cd clone && git commit -q --allow-empty -m x && git push -q origin HEAD:main")
+	shell("cd clone && $SCRIPT ../ensign-1.1.0.tgz https://downloads.example")
+	shell("git clone -q -b gh-pages pages site && cd site && echo site >index.html && git add . && git commit -q -m site && git push -q")
+	shell("cd clone && $SCRIPT ../ensign-1.2.0.tgz https://downloads.example")
+	got := shell("git -C pages ls-tree -r --name-only gh-pages; git -C pages show gh-pages:charts/index.yaml gh-pages:index.html; git -C clone status --short")
+	if want := "charts/index.yaml\nindex.html\nensign-1.2.0.tgz\nensign-1.1.0.tgz\nsite\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
