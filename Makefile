@@ -143,6 +143,10 @@ test-all: build controlplane helm kubebuilder mariadb python python-matrix ## Wh
 	@$(MAKE) molecule
 	@LONG=1 hack/node/test.sh || (($$? == 77))
 
+.PHONY: test-matrix
+test-matrix: build controlplane helm kubebuilder mariadb python ## Contract, children, charts and deploy on each supported version of Kubernetes, hours at first (VERSIONS='1.36 1.35').
+	@hack/controlplane/matrix.sh
+
 .PHONY: test-node
 test-node: controlplane helm python ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; LONG=1: all; KEEP=1: leave the node up).
 	@hack/node/test.sh

@@ -36,7 +36,7 @@ func TestAnInvalidBundleIsRefused(t *testing.T) {
 	words := "config/manifests/ensign.clusterserviceversion.yaml"
 	for name, c := range map[string]struct{ file, old, with, want string }{
 		"a category that is none":     {words, "categories: Database", "categories: Nonsense", `value "Nonsense" is not in the set`},
-		"a version that is none":      {words, "minKubeVersion: 1.36.0", "minKubeVersion: new", "MinKubeVersion"},
+		"a version that is none":      {words, "minKubeVersion: 1.35.0", "minKubeVersion: new", "MinKubeVersion"},
 		"a name without the version":  {words, "name: ensign.v0.1.0", "name: ensign!", "ensign!"},
 		"a field that is unknown":     {words, "maturity:", "maturitx:", "maturitx"},
 		"a binding to a missing role": {"config/rbac/kustomization.yaml", "  - role.yaml\n", "", "want a role of config/rbac"},

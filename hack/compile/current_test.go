@@ -63,10 +63,10 @@ func (tree *tree) write(name, text string) {
 	}
 }
 
-// builds calls build.sh, and reports whether it has compiled anything.
-func (tree *tree) builds() bool {
+// builds calls build.sh with the arguments, and reports whether it has compiled anything.
+func (tree *tree) builds(args ...string) bool {
 	tree.t.Helper()
-	cmd := exec.Command(filepath.Join(tree.root, "hack/controlplane/build.sh"))
+	cmd := exec.Command(filepath.Join(tree.root, "hack/controlplane/build.sh"), args...)
 	cmd.Env = []string{"ROOT=" + tree.root, "PATH=" + tree.root + "/go:" + tree.path + "/usr/bin:/bin"}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tree.t.Fatalf("%v: %s", err, out)
@@ -120,5 +120,34 @@ func TestTheControlPlaneIsBuiltAnewOnlyWhereItIsNotCurrent(t *testing.T) {
 	}
 	if !tree.builds() {
 		t.Error("a program is missing, and nothing was built")
+	}
+}
+
+// TestAnOlderVersionIsASetOfItsOwn: what test-matrix compares must be the version that it names.
+func TestAnOlderVersionIsASetOfItsOwn(t *testing.T) {
+	tree := newTree(t)
+	tree.write("hack/controlplane/v1.30/go.mod", "module older\n")
+	tree.write("hack/controlplane/v1.30/go.sum", "")
+	tree.write("theirs/kube-apiserver", "#!/bin/sh\necho 'Kubernetes v1.38.0'\n")
+	if !tree.builds() {
+		t.Fatal("want the set that it borrows from built")
+	}
+	tree.path = tree.root + "/theirs:"
+	if !tree.builds("1.30") || tree.builds("1.30") {
+		t.Fatal("want one build at the first call, none at the second")
+	}
+	for _, name := range []string{"etcd", "kwok", "stages.yaml", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"} {
+		path := filepath.Join(tree.root, "bin/controlplane-1.30", name)
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+		if to, err := os.Readlink(path); err == nil && strings.Contains(to, "theirs") {
+			t.Errorf("%s is another version's: %s", name, to)
+		}
+	}
+	cmd := exec.Command(filepath.Join(tree.root, "hack/controlplane/build.sh"), "1.29")
+	cmd.Env = []string{"PATH=" + tree.root + "/go:/usr/bin:/bin"}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "there are: 1.30") {
+		t.Errorf("an unknown version: %v, %s", err, out)
 	}
 }

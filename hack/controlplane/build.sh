@@ -8,6 +8,9 @@
 # or a newer one, is taken in place of building it: the set then has a link to it.
 # `build.sh list` says which are taken and which are built, and builds nothing.
 #
+# `build.sh 1.36` builds the servers and kubectl of an older minor version, which has a module of its
+# own here, into bin/controlplane-1.36, with etcd and kwok of the set above: `make test-matrix` tests on it.
+#
 # A set is up to date while its stamp says that it was made of today's pins by today's
 # commands, and each program that it took from elsewhere is still there and new enough.
 # What PATH has now does not matter: another shell must not build everything anew. A new
@@ -18,6 +21,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 root=$(cd "$here/../.." && pwd -P)
 out=$root/bin/controlplane
 stamp=$out/.stamp
+minor=''
 inputs=(go.mod go.sum stages/kustomization.yaml stages/claim-expand.yaml)
 
 # Where each program comes from.
@@ -33,6 +37,17 @@ tools=(
 # The caller's flags and workspace are for the product's module, not for this
 # one; without cgo the result does not depend on whether a C compiler is there.
 export GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0
+
+# The functions below are the same for an older version; what they work on is not.
+older() {
+  minor=$1
+  top=$here here=$here/v$1
+  [[ -f $here/go.mod ]] || die "there is no Kubernetes $1 here; there are: $(cd "$top" && echo v*/ | tr -d v/)"
+  out=$root/bin/controlplane-$1
+  stamp=$out/.stamp
+  inputs=(go.mod go.sum)
+  tools=("${tools[@]:1:4}")
+}
 
 say() { printf 'controlplane: %s\n' "$*" >&2; }
 
@@ -71,6 +86,7 @@ not_older() {
 find_tools() {
   local tool name dirs dir there want
   found=()
+  [[ -z $minor ]] || return 0 # Another version than that one is of no use.
   IFS=: read -ra dirs <<<"${KUBEBUILDER_ASSETS:-}:$PATH"
   for tool in "${tools[@]}"; do
     read -r name _ <<<"$tool"
@@ -173,8 +189,14 @@ stages() {
   rm -rf "$into/render"
 }
 
+# borrow completes a set of an older version.
+borrow() {
+  "$top/build.sh"
+  ln -s ../controlplane/etcd ../controlplane/kwok ../controlplane/stages.yaml "$1/"
+}
+
 build() {
-  local began=$SECONDS new=$root/bin/controlplane.new
+  local began=$SECONDS new=$out.new
   say "putting the embedded control plane into $out; the first time, two cores compile all of it in 5 to 12 minutes"
   list
   if [[ -e $new ]]; then # What an interrupted build left.
@@ -183,7 +205,7 @@ build() {
   fi
   mkdir -p "$new"
   compile "$new"
-  stages "$new"
+  if [[ -n $minor ]]; then borrow "$new"; else stages "$new"; fi
   expected_stamp >"$new/.stamp"
   rm -rf "$out"
   mv "$new" "$out"
@@ -194,7 +216,7 @@ build() {
 exclusively() {
   mkdir -p "$root/bin"
   if command -v flock >/dev/null; then
-    exec 9>"$root/bin/.controlplane.lock"
+    exec 9>"$root/bin/.controlplane$minor.lock"
     flock 9
   fi
 }
@@ -202,7 +224,8 @@ exclusively() {
 command -v go >/dev/null || die "go is not on PATH; install Go 1.26 or later"
 case ${1:-} in
 '' | list) ;;
-*) die "usage: build.sh [list]" ;;
+[0-9]*) older "$1" ;;
+*) die "usage: build.sh [list | MINOR]" ;;
 esac
 if [[ ${1:-} == list ]]; then
   find_tools
