@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adds the chart of a release to the index of charts, charts/index.yaml on the branch gh-pages of origin, which the
+# Adds the chart of a release to the index of charts, in charts/ on the branch gh-pages of origin, which the
 # repository's pages show. The site on that branch stays as it is: hack/site/publish.sh writes that.
 #
 #   hack/release/publish-charts.sh ARCHIVE URL    URL is the directory that serves the archive

@@ -74,12 +74,12 @@ programs() {
 # archive TARGET NAME ARCH FILE builds a target of the Dockerfile into an archive.
 archive() {
   if [[ $engine == docker ]]; then
-    docker buildx build --platform "linux/$3" --provenance=false --build-arg VERSION="$version" --build-arg COMMIT="$commit" \
+    docker buildx build --platform "linux/$3" --provenance=false --build-arg VERSION="v$version" --build-arg COMMIT="$commit" \
       ${1:+--target "$1"} --output "type=docker,dest=$4,name=$2:$version-$3" .
     return
   fi
   [[ $3 == "$(go env GOHOSTARCH)" ]] || die "ENGINE=buildah builds for this machine's processor alone, not for $3"
-  image_build "$1" "$2:$version-$3"
+  VERSION=v$version COMMIT=$commit image_build "$1" "$2:$version-$3"
   bb push --quiet "$2:$version-$3" "docker-archive:$4:$2:$version-$3"
 }
 
