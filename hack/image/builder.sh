@@ -11,7 +11,7 @@
 image_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 IMAGE_WORK=${IMAGE_WORK:-${XDG_CACHE_HOME:-$HOME/.cache}/ensign/image}
 
-# The names that the Dockerfile's arguments have by default.
+# The names of the stand-ins: those that the Dockerfile's arguments have by default, without a digest.
 go_image=golang:1.26
 python_image=python:3.13-slim
 
@@ -137,7 +137,8 @@ image_follow() {
 image_build() {
   local began=$SECONDS
   # Debian's buildah does not tell the Dockerfile the architecture, as others do.
-  image_bud "$2" "$image_root" ${1:+--target "$1"} --build-arg TARGETARCH="$(go env GOARCH)" --build-arg VERSION="${VERSION:-$(git -C "$image_root" describe --tags --always 2>/dev/null || echo dev)}" \
+  image_bud "$2" "$image_root" ${1:+--target "$1"} --build-arg TARGETARCH="$(go env GOARCH)" \
+    --build-arg GO_IMAGE="$go_image" --build-arg PYTHON_IMAGE="$python_image" --build-arg VERSION="${VERSION:-$(git -C "$image_root" describe --tags --always 2>/dev/null || echo dev)}" \
     --build-arg COMMIT="${COMMIT:-$(git -C "$image_root" rev-parse HEAD 2>/dev/null || echo unknown)}"
   image_say "built $2 in $((SECONDS - began)) s"
 }
