@@ -55,9 +55,6 @@ func (l *runLocks) Lock(ctx context.Context, uid types.UID) (unlock func(), err 
 		ObjectMeta: metav1.ObjectMeta{Name: l.prefix + string(uid), Annotations: map[string]string{managerAnnotation: l.lease}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.identity},
 	}
-	if err := l.unlessLed(ctx, l.base, ""); err != nil {
-		return nil, fmt.Errorf("lock the run: %w", err)
-	}
 	made, err := l.leases.Create(ctx, lock, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		if err = l.breakDead(ctx, lock.Name); err == nil {
@@ -67,25 +64,57 @@ func (l *runLocks) Lock(ctx context.Context, uid types.UID) (unlock func(), err 
 	if err != nil {
 		return nil, fmt.Errorf("lock the run: %w", err)
 	}
+	// After that: a manager of all CRs that does not see the lock has its lease before this look.
+	if err := l.unlessLed(ctx, l.base, ""); err != nil {
+		l.release(made)
+		return nil, fmt.Errorf("lock the run: %w", err)
+	}
 	return func() { l.release(made) }, nil
+}
+
+// shardsRuns are the locks of a manager of all CRs. It makes none, because no shard begins a run
+// beside it: it only waits for those that were live when it began to lead.
+type shardsRuns struct {
+	locks *runLocks
+	// ended has the UIDs of CRs for which no shard has a run any more.
+	ended sync.Map
+}
+
+// Lock implements controller.RunLocks.
+func (s *shardsRuns) Lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
+	if _, ended := s.ended.Load(uid); !ended {
+		if _, err := s.locks.dead(ctx, s.locks.prefix+string(uid)); err != nil {
+			return nil, fmt.Errorf("wait for the run of a shard: %w", err)
+		}
+		s.ended.Store(uid, true)
+	}
+	return func() {}, nil
 }
 
 // breakDead removes a lock of this manager, which an earlier attempt has left, and one of a manager
 // that does not lead any more. The error is controller.ErrLocked where neither is so.
 func (l *runLocks) breakDead(ctx context.Context, name string) error {
-	lock, err := l.leases.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	lock, err := l.dead(ctx, name)
+	if err != nil || lock == nil {
 		return err
 	}
-	if holder := ptr.Deref(lock.Spec.HolderIdentity, ""); holder != l.identity {
-		if err := l.unlessLed(ctx, lock.Annotations[managerAnnotation], holder); err != nil {
-			return err
-		}
-	}
 	return l.remove(ctx, lock)
+}
+
+// dead returns a lock that may be broken; nil if there is no lock. The error is controller.ErrLocked if
+// its run may be live.
+func (l *runLocks) dead(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	lock, err := l.leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // There is no lock.
+	}
+	if err != nil {
+		return nil, err
+	}
+	if holder := ptr.Deref(lock.Spec.HolderIdentity, ""); holder != l.identity {
+		err = l.unlessLed(ctx, lock.Annotations[managerAnnotation], holder)
+	}
+	return lock, err
 }
 
 // unlessLed returns controller.ErrLocked while a manager may hold the lease: that with the identity,

@@ -135,6 +135,31 @@ func TestNoShardRunsAnythingBesideAManagerOfAllResources(t *testing.T) {
 	wantLocked(t, a, false)
 }
 
+// A shard that has not seen the new leader makes its lock first, which that one sees.
+func TestAManagerOfAllResourcesWaitsForTheRunsOfShards(t *testing.T) {
+	_, a, b, clock := lockers(t)
+	whole := &shardsRuns{locks: &runLocks{leases: a.leases, prefix: a.prefix, base: "op", lease: "op", identity: "pod-of-all", clock: clock, seen: map[string]sighting{}}}
+	waits := func(uid types.UID, want bool) {
+		t.Helper()
+		if _, err := whole.Lock(t.Context(), uid); errors.Is(err, controller.ErrLocked) != want || !want && err != nil {
+			t.Errorf("%s: want it locked: %t, got %v", uid, want, err)
+		}
+	}
+	unlock := wantLocked(t, a, false)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "op"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: new("pod-of-all"), LeaseDurationSeconds: new(int32(15))}}
+	if _, err := a.leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waits("uid-1", true)
+	waits("uid-2", false)
+	unlock()
+	waits("uid-1", false)
+	wantLocked(t, b, true)
+	if _, err := a.leases.Get(t.Context(), "op-run-uid-1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the lock of a shard that may not run anything is left: %v", err)
+	}
+}
+
 func TestALeaseThatIsRenewedKeepsItsLocks(t *testing.T) {
 	_, a, b, clock := lockers(t)
 	wantLocked(t, a, false)

@@ -85,10 +85,10 @@ func (c *components) reader() client.Reader {
 }
 
 // addShard makes and adds what a shard needs beside the other managers of its operator: the locks of
-// runs, and the count of the CRs that nobody has. Without a shard the lease alone keeps a second
-// run away.
+// runs, and the count of the CRs that nobody has. A manager of all CRs looks for the locks of shards.
+// Without leader election there are no shards beside it.
 func (c *components) addShard() error {
-	if c.shard == nil {
+	if !c.election.LeaderElection {
 		return nil
 	}
 	clients, err := coordination.NewForConfig(c.client)
@@ -96,10 +96,15 @@ func (c *components) addShard() error {
 		return fmt.Errorf("prepare what a shard needs: %w", err)
 	}
 	leases, base := clients.Leases(c.ownNamespace()), c.election.LeaderElectionID
-	c.locks = &runLocks{
+	locks := &runLocks{
 		leases: leases, prefix: c.recordName("run-"), base: base, lease: shardLease(base, c.shard), identity: c.lease.lock.Identity(),
 		fence: c.lease.fence, clock: clock.RealClock{}, seen: map[string]sighting{},
 	}
+	if c.shard == nil {
+		c.locks = &shardsRuns{locks: locks}
+		return nil
+	}
+	c.locks = locks
 	err = c.Add(&census{
 		leases: leases, base: base, lease: shardLease(base, c.shard), shard: c.shard, reader: c.writer, kinds: kindsOf(c.list), namespaces: c.namespaces,
 		report: c.counters.SetUnselected, log: c.options.Logger.WithName("shards"),
