@@ -2,7 +2,7 @@
 // figure beside what it is held against, and prints a table. `make bench` calls
 // it.
 //
-//	bin/bench                          everything, about 20 minutes
+//	bin/bench                          everything, about 30 minutes
 //	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
 //	bin/bench --parts warm --table F   puts what it has measured into a Markdown file
@@ -39,6 +39,7 @@ import (
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/test/harness/script"
+	"github.com/ensign-operator/ensign/test/harness/trivial"
 )
 
 // limit is far beyond what it takes, for machines that do much else.
@@ -46,6 +47,7 @@ const limit = 3 * time.Hour
 
 func main() {
 	script.Main(play)
+	trivial.Main(trivialKind.WithVersion("v1"))
 	log.SetLogger(logr.Discard()) // Its clients would ask for one between the lines of progress.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.
@@ -58,10 +60,11 @@ func main() {
 
 // settings are what the flags ask for: parse says what each means.
 type settings struct {
-	parts                                                []string
-	json, strict, full                                   bool
-	table                                                string
-	resources, runs, rounds, repeats, children, releases int
+	parts                                                                             []string
+	json, strict, full                                                                bool
+	table                                                                             string
+	rest                                                                              time.Duration
+	resources, runs, rounds, repeats, children, releases, scale, scaleRuns, shardRuns int
 }
 
 // part is one thing to measure. Its rows belong to the title unless it changes that.
@@ -77,6 +80,7 @@ func parts() []part {
 		{"proxy", "API proxy", measureProxy}, {"children", "Children", measureChildren},
 		{"mysql", "", measureMySQL},
 		{"releases", "Releases of a chart", measureReleases},
+		{"scale", "", measureScale}, {"shards", "Shards", measureShards},
 	}
 }
 
@@ -100,6 +104,10 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.repeats, "repeats", 5, "measurements of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
 	flags.IntVar(&s.releases, "releases", 1000, "releases of a chart that a manager keeps")
+	flags.IntVar(&s.scale, "scale", 1000, "custom resources of one manager")
+	flags.DurationVar(&s.rest, "rest", time.Minute, "how long they are looked at while nothing happens")
+	flags.IntVar(&s.scaleRuns, "scale-runs", 1000, "how many of them are created, and changed, at once where the content is a role; the others are as if they had run")
+	flags.IntVar(&s.shardRuns, "shard-runs", 100, "resources that one shard has, and two share")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -115,8 +123,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 		return s, errors.New("--parts names nothing")
 	case s.table != "" && !slices.Contains(s.parts, "warm"):
 		return s, errors.New("--table shows what part warm measures, which is not among --parts")
-	case min(s.runs, s.rounds, s.repeats, s.children, s.releases) < 1 || s.resources < s.runs:
-		return s, errors.New("--runs, --rounds, --repeats, --children and --releases must be 1 or more, and --crs at least --runs")
+	case min(s.runs, s.rounds, s.repeats, s.children, s.releases, s.scale, s.scaleRuns) < 1 || s.resources < s.runs:
+		return s, errors.New("--runs, --rounds, --repeats, --children, --releases, --scale and --scale-runs must be 1 or more, and --crs at least --runs")
 	}
 	return s, nil
 }

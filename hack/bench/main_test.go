@@ -27,13 +27,14 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		"a median of nothing":                 {"--rounds=0"},
 		"more runs than there are resources":  {"--crs=4"},
 		"no run, whose memory cannot be seen": {"--runs=0"},
+		"a manager of nothing":                {"--scale=0"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%s is no error", why)
 		}
 	}
 	var help strings.Builder
-	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql,releases") {
+	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql,releases,scale,shards") {
 		t.Errorf("got error %v, and help that does not name the parts: %s", err, help.String())
 	}
 }
