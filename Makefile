@@ -171,6 +171,10 @@ faults-mutants: build controlplane bin/faults ## Show that fault plans notice ev
 chart-mutants: build controlplane helm python bin/faults ## Show that test/charts notices every mutant of what is done with charts, half an hour (ARGS="-only regexp -logs directory -at-once 1").
 	@exec bin/faults -chart-mutants $(ARGS)
 
+.PHONY: shard-mutants
+shard-mutants: build controlplane python bin/faults ## Show that test/leases notices every mutant of what keeps shards apart, 5 minutes (ARGS as for chart-mutants).
+	@exec bin/faults -shard-mutants $(ARGS)
+
 .PHONY: image-test
 image-test: controlplane python ## Build the images without a Docker engine and check them, 15 minutes, then 6 (root and Debian's buildah, mmdebstrap).
 	@hack/image/test.sh
@@ -196,7 +200,7 @@ verify: python ## Fail when a module, a format or a lint rule is not as it shoul
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane mariadb python bin/bench ## Measure speed and memory, about 20 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases --json').
+bench: build controlplane mariadb python bin/bench ## Measure speed and memory, about 30 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases,scale,shards --json').
 	@exec bin/bench $(ARGS)
 
 ##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)

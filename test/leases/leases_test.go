@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -72,6 +73,7 @@ func newOperator(ctx context.Context) *operator {
 		"play.yml":     "- hosts: localhost\n",
 	})
 	s.Script()
+	s.Options.Binary = cmp.Or(*program, s.Options.Binary)
 	for _, name := range []string{stubborn, gentle, short} {
 		s.Create(ctx, harness.Custom(kind, s.Namespace, name, map[string]any{}))
 	}

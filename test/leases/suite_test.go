@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,12 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
+	"github.com/ensign-operator/ensign/test/harness/trivial"
+)
+
+var (
+	program  = flag.String("manager", "", "the manager under test; by default the one in bin")
+	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
 )
 
 var (
@@ -24,11 +31,12 @@ var (
 
 func TestMain(m *testing.M) {
 	script.Main(play)
+	trivial.Main(kind.WithVersion("v1"))
 	os.Exit(m.Run())
 }
 
 func TestLeases(t *testing.T) {
-	site.Run(t, "leases", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "leases", *patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

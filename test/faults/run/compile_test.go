@@ -58,13 +58,13 @@ func TestEveryMutantAppliesAndCompiles(t *testing.T) {
 	}
 	files := token.NewFileSet()
 	imports := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(packages[path].Export) })
-	for _, k := range []kind{ofPlans(), ofCharts()} {
+	for _, k := range []kind{ofPlans(), ofCharts(), ofShards()} {
 		all, err := k.load(root, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range all {
-			t.Run(k.mark+"/"+m.name, func(t *testing.T) {
+			t.Run(k.called+"/"+m.name, func(t *testing.T) {
 				replaced, err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
 				if err != nil {
 					t.Fatal(err)

@@ -46,6 +46,7 @@ type settings struct {
 	manager  string
 	mutants  bool
 	charts   bool
+	shards   bool
 	only     string
 	atOnce   int
 	logs     string // a directory
@@ -67,9 +68,10 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.StringVar(&s.manager, "manager", filepath.Join("bin", "manager"), "the `program` under test")
 	flags.BoolVar(&s.mutants, "mutants", false, "build each mutant of the manager and expect the plans to notice it")
 	flags.BoolVar(&s.charts, "chart-mutants", false, "build each mutant of what the manager does with charts and expect the specs of test/charts to notice it")
+	flags.BoolVar(&s.shards, "shard-mutants", false, "build each mutant of what keeps shards apart and expect the specs of test/leases to notice it")
 	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
 	flags.IntVar(&s.atOnce, "at-once", 0, "mutants at a time; 0 takes what suits their kind")
-	flags.StringVar(&s.logs, "logs", "", "`directory` for what the specs print, a file for each mutant of charts, while they run")
+	flags.StringVar(&s.logs, "logs", "", "`directory` for what the specs print, a file for each mutant of charts or shards, while they run")
 	if err := errors.Join(err, flags.Parse(args)); err != nil {
 		return s, err
 	}
@@ -108,7 +110,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return nil
 	case s.charts:
-		return judgeChartMutants(ctx, s)
+		return judgeBySpecs(ctx, s, ofCharts())
+	case s.shards:
+		return judgeBySpecs(ctx, s, ofShards())
 	case s.mutants:
 		return s.onCluster(ctx, func(o trial.Options) error { return judgeMutants(ctx, s, o) })
 	default:

@@ -20,51 +20,57 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// ofCharts are the mutants of manager or chart-exec that the specs of test/charts have to
-// notice. Their mark is an expression of those specs.
+// The mutants that the specs of a package have to notice. Their mark is an expression of those specs.
 //
 //	Spec: stays where its pre-delete hook fails
 //	In a sentence, what it breaks.
 //
 //	--- a/…
+var specFormat = regexp.MustCompile(`(?s)^Spec: ([^\n]+)\n(.+)$`)
+
+// ofCharts are the mutants of manager or chart-exec that the specs of test/charts have to notice.
 func ofCharts() kind {
 	return kind{
 		called: "mutants of charts", dir: "test/charts/mutants", mark: "spec", programs: []string{"manager", "chart-exec"},
 		atOnce: 2, // Each has a control plane.
-		format: regexp.MustCompile(`(?s)^Spec: ([^\n]+)\n(.+)$`),
+		format: specFormat,
 	}
 }
 
-// judgeChartMutants shows that the specs of charts find the programs as they are good, and
-// notice every mutant.
-func judgeChartMutants(ctx context.Context, s settings) error {
-	k := ofCharts()
+// ofShards are the mutants of the manager that the specs of test/leases have to notice.
+func ofShards() kind {
+	return kind{called: "mutants of shards", dir: "test/leases/mutants", mark: "spec", programs: []string{"manager"}, atOnce: 2, format: specFormat}
+}
+
+// judgeBySpecs shows that the specs of a package find the programs as they are good, and notice
+// every mutant.
+func judgeBySpecs(ctx context.Context, s settings, k kind) error {
 	k.atOnce = cmp.Or(s.atOnce, k.atOnce)
 	all, err := k.load(s.root, s.only)
-	fmt.Fprintf(s.out, "%d mutants of charts\n", len(all))
+	fmt.Fprintf(s.out, "%d %s\n", len(all), k.called)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	return inDirectory(func(dir string) error {
-		suite := chartSuite{root: s.root, logs: s.logs, program: filepath.Join(dir, "charts.test"), patience: harness.Patience}
+		tests := specSuite{root: s.root, dir: filepath.Dir(k.dir), logs: s.logs, program: filepath.Join(dir, "specs.test"), patience: harness.Patience}
 		report := filepath.Join(dir, "report.json")
-		if err := command(ctx, s.root, "go", "test", "-c", "-o", suite.program, "./test/charts"); err != nil {
-			return fmt.Errorf("build the suite of charts: %w", err)
+		if err := command(ctx, s.root, "go", "test", "-c", "-o", tests.program, "./"+tests.dir); err != nil {
+			return fmt.Errorf("build the suite: %w", err)
 		}
 		var specs []string
 		for _, m := range all {
 			specs = append(specs, "("+m.marks[0]+")")
 		}
 		fmt.Fprintln(s.out, "first the specs of all, with the programs as they are")
-		if said, err := suite.run(ctx, "as they are", filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
+		if said, err := tests.run(ctx, "as they are", filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
 		}
-		if suite.patience, err = patienceAfter(report); err != nil {
+		if tests.patience, err = patienceAfter(report); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", suite.patience.Seconds())
+		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", tests.patience.Seconds())
 		return k.judge(ctx, s.root, s.out, all, func(m *mutant, dir string) (err error) {
-			if m.because, err = suite.run(ctx, m.name, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
+			if m.because, err = tests.run(ctx, m.name, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
 				m.by = "its spec"
 			}
 			return err
@@ -72,9 +78,10 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 	})
 }
 
-// chartSuite is test/charts as a program.
-type chartSuite struct {
-	root, program string
+// specSuite is a package of specs as a program.
+type specSuite struct {
+	// dir is that of the package, below root.
+	root, dir, program string
 	// logs is the directory that keeps what the specs print; "" for none.
 	logs string
 	// patience is for how long its specs wait for what does not come.
@@ -109,10 +116,10 @@ var (
 
 // run runs the specs with the manager, and the chart-exec beside it. It returns in a line what
 // the first one said that failed; "" if none did. name is that of its log.
-func (c chartSuite) run(ctx context.Context, name, manager, specs string, flags ...string) (said string, err error) {
+func (c specSuite) run(ctx context.Context, name, manager, specs string, flags ...string) (said string, err error) {
 	suite := exec.CommandContext(ctx, c.program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+c.patience.String())
 	suite.Args = append(suite.Args, flags...)
-	suite.Dir = filepath.Join(c.root, "test", "charts")
+	suite.Dir = filepath.Join(c.root, c.dir)
 	suite.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", filepath.Join(c.root, ".venv", "bin"), filepath.Join(c.root, "bin", "controlplane"), os.Getenv("PATH")))
 	log, err := c.log(name)
 	if err != nil {
@@ -124,20 +131,20 @@ func (c chartSuite) run(ctx context.Context, name, manager, specs string, flags 
 	suite.Stderr = suite.Stdout
 	err = suite.Run()
 	if !ranSpecs.Match(out.Bytes()) {
-		return "", errors.Join(err, fmt.Errorf("no spec of test/charts ran for %q: %s", specs, out.Bytes()))
+		return "", errors.Join(err, fmt.Errorf("no spec of %s ran for %q: %s", c.dir, specs, out.Bytes()))
 	}
 	if err == nil {
 		return "", nil
 	}
 	found := failedSpec.FindSubmatch(out.Bytes())
 	if found == nil {
-		return "", fmt.Errorf("the suite of charts ended otherwise than by a spec: %w: %s", err, out.Bytes())
+		return "", fmt.Errorf("%s ended otherwise than by a spec: %w: %s", c.dir, err, out.Bytes())
 	}
 	return strings.Join(strings.Fields(string(found[1])), " "), nil
 }
 
 // log opens the file that keeps what the specs print, and makes its directory.
-func (c chartSuite) log(name string) (io.WriteCloser, error) {
+func (c specSuite) log(name string) (io.WriteCloser, error) {
 	if c.logs == "" {
 		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	}

@@ -26,7 +26,7 @@ a_test.go:5
 Ran 1 of 90 Specs in 2.1 seconds
 `
 
-func TestWhatTheSpecsOfChartsSay(t *testing.T) {
+func TestWhatSpecsSay(t *testing.T) {
 	for name, c := range map[string]struct {
 		prints  string
 		code    string
@@ -40,7 +40,7 @@ func TestWhatTheSpecsOfChartsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			suite := chartSuite{root: dir, program: filepath.Join(dir, "charts.test"), logs: filepath.Join(dir, "logs", "of it")}
+			suite := specSuite{root: dir, dir: "test/charts", program: filepath.Join(dir, "charts.test"), logs: filepath.Join(dir, "logs", "of it")}
 			script := "#!/bin/sh\ncat <<'EOF'\n" + c.prints + "EOF\nexit " + c.code + "\n"
 			if err := os.MkdirAll(filepath.Join(dir, "test", "charts"), 0o755); err != nil {
 				t.Fatal(err)
