@@ -74,3 +74,35 @@ func TestWhatTheTourNeedsIsMadeInCountedSteps(t *testing.T) {
 		})
 	}
 }
+
+// TestAClusterThatAnswersIsNamedFirst: who has one need not wait for a Kubernetes to be compiled.
+func TestAClusterThatAnswersIsNamedFirst(t *testing.T) {
+	bin := t.TempDir()
+	for name, text := range map[string]string{
+		"make":    "#!/bin/sh\necho \"made: $*\"\n",
+		"kubectl": "#!/bin/sh\ncase \"$*\" in *current-context) echo kind-mine ;; *) exit \"$AWAY\" ;; esac\n",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		env   []string
+		named bool
+	}{
+		"it answers":      {[]string{"AWAY=0"}, true},
+		"it does not":     {[]string{"AWAY=1"}, false},
+		"it is taken now": {[]string{"AWAY=0", "DEMO_CLUSTER=current"}, false},
+	} {
+		cmd := exec.Command("./programs.sh")
+		cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "KUBECONFIG=/k", "HOME=/h"}, test.env...)
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", name, err, output)
+		}
+		before, _, _ := strings.Cut(string(output), "==>")
+		if got := strings.Contains(before, "kind-mine") && strings.Contains(before, "DEMO_CLUSTER=current KUBECONFIG=/k"); got != test.named {
+			t.Errorf("%s: got %q before the first step", name, before)
+		}
+	}
+}
