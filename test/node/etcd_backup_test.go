@@ -37,7 +37,7 @@ func backsUpEtcdBeforeAnUpgrade(ctx context.Context) {
 	Eventually(ctx, func() string {
 		return kubectl(ctx, "get", "pods", "--selector=app=etcd-backup", `--output=jsonpath={.items[*].status.conditions[?(@.reason=="Unschedulable")].message}`)
 	}).Should(ContainSubstring(etcdClaim))
-	Expect(etcdField(ctx, etcdName, "status", "reason")).To(Equal("a backup comes before " + newerEtcd))
+	Eventually(ctx, func() string { return etcdField(ctx, etcdName, "status", "reason") }).Should(Equal("a backup comes before " + newerEtcd))
 	Expect(pods()).To(Equal(before))
 
 	By("the volume")
@@ -66,7 +66,6 @@ func repeatsEtcdBackups(ctx context.Context) {
 	}
 	Eventually(ctx, func() string { return field("attempts") }).Should(Equal("1"))
 	first := field("backups[0].date")
-	Eventually(ctx, func() string { return field("backups[1].path") }).ShouldNot(BeEmpty())
 	Eventually(ctx, func() []string { return strings.Fields(field("backups[*].date")) }).Should(And(HaveLen(2), Not(ContainElement(first))))
 	By("the files on the volume")
 	claim, volume := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
