@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -84,7 +83,9 @@ type ansibleWing struct {
 	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
-	sops      bool
+	sops bool
+	// jobs is nil if no watch has executor: job.
+	jobs      *jobRuns
 	observers []engine.Observer
 }
 
@@ -100,9 +101,6 @@ func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) error {
 	o := a.options.WithAnsibleSettings()
 	a.watches = plain(list)
-	if watches.InJobs(a.watches) {
-		return errors.New("executor: job is for a later version; write executor: local")
-	}
 	env, info, err := a.python.find(ctx, o)
 	if err != nil {
 		return err
@@ -138,7 +136,7 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 
 // connect adds what runs of Ansible have beside those of other content: the endpoint for metrics
 // of roles, and the watch over those that stay cold. Then the environment of runs is complete.
-func (a *ansibleWing) connect(c *components) error {
+func (a *ansibleWing) connect(c *components) (err error) {
 	if err := a.warm.registerMetrics(c.registerer); err != nil {
 		return err
 	}
@@ -154,7 +152,8 @@ func (a *ansibleWing) connect(c *components) error {
 		return err
 	}
 	a.runner.Prepare()
-	return nil
+	a.jobs, err = a.runInJobs(c)
+	return err
 }
 
 func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
@@ -169,10 +168,15 @@ func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 
 // engine returns what runs the role or playbook of the watch.
 func (a *ansibleWing) engine(w Watch) (content.Engine, error) {
-	return &engine.Engine{
-		Watch: w.Watch, Version: content.ShortVersion(a.options.Env.OperatorVersion(), a.digest(w)), Runner: ansibleRunner{a.runner}, Observers: a.observers,
+	runs := ansibleRunner{a.runner}
+	e := &engine.Engine{
+		Watch: w.Watch, Version: content.ShortVersion(a.options.Env.OperatorVersion(), a.digest(w)), Runner: runs, Observers: a.observers,
 		Defaults: engine.Defaults{Verbosity: a.options.AnsibleVerbosity, MaxVerbosity: a.options.MaxVerbosity, RefuseSops: a.sops},
-	}, nil
+	}
+	if w.Job != nil {
+		e.Runner = jobRunner{a.jobs.of(w.Watch), runs}
+	}
+	return e, nil
 }
 
 // ansibleRunner adds to a runner the removal of run directories.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/controller/sweeper"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -35,6 +36,10 @@ type components struct {
 	place workplace
 	wings wings
 	slots *slots.Slots
+	// jobSlots are those of runs in Jobs.
+	jobSlots *slots.Slots
+	// leftovers are the places where runs leave something.
+	leftovers *leftovers
 
 	served   *discovery.DiscoveryClient
 	related  *relatedObjects
@@ -81,7 +86,8 @@ func (c *components) prepare(ctx context.Context) (err error) {
 	if err := c.wings.prepare(ctx, c.list, c.place); err != nil {
 		return err
 	}
-	c.slots = newSlots(c.options, c.list, c.wings.keepsServer())
+	c.slots = newSlots(c.options, inJobs(c.list, false), c.wings.keepsServer())
+	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.place.root}}
 	return nil
 }
 

@@ -39,10 +39,10 @@ func (c *components) observeRuns(context.Context) (err error) {
 	if c.counters, err = metrics.New(c.registerer, metrics.Build{Version: c.options.Version, Commit: c.options.Commit}); err != nil {
 		return explainRegistered(err)
 	}
-	c.slots.ObserveWait = c.counters.ObserveWait
+	c.slots.ObserveWait, c.jobSlots.ObserveWait = c.counters.ObserveWait, c.counters.ObserveWait
 	err = errors.Join(
 		metrics.RegisterRunDirectory(c.registerer, c.place.root.Bytes),
-		c.counters.RegisterSlots(c.slots, c.slots.Limit(), kindsOf(c.list)),
+		c.counters.RegisterSlots(c, c.slots.Limit(), kindsOf(c.list)),
 	)
 	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}
 	return err

@@ -65,7 +65,7 @@ func (c *components) readObjects(context.Context) (err error) {
 		return fmt.Errorf("add the cache of the watched kinds: %w", err)
 	}
 	err = c.Add(sweeper.Sweeper{
-		Directories: c.place.root, Reader: c.reader(), Discovery: c.served, Watches: plain(c.list), Namespaces: c.namespaces, Logger: c.options.Logger.WithName("sweeper"),
+		Directories: c.leftovers, Reader: c.reader(), Discovery: c.served, Watches: plain(c.list), Namespaces: c.namespaces, Logger: c.options.Logger.WithName("sweeper"),
 	})
 	if err != nil {
 		return fmt.Errorf("add the sweeper of run directories: %w", err)
@@ -120,7 +120,11 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 	}
 	c.counters.InitWatch(watch.GVK)
 	concurrent := watch.MaxConcurrentReconciles
-	if concurrent == 0 {
+	switch {
+	case concurrent != 0:
+	case watch.Job != nil: // A worker waits for each of them, and needs nothing for that.
+		concurrent = c.jobSlots.Limit()
+	default:
 		concurrent = o.MaxConcurrentReconciles
 	}
 	return &controller.Supervisor{
@@ -147,7 +151,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Observers:  c.observers,
 				Recorder:   c.events,
 				Attempts:   c.runs,
-				Slots:      c.slots,
+				Slots:      c.slotsOf(watch.Watch),
 				Digest:     c.wings.digest(watch),
 				Translates: len(watch.Hooks.Translate) > 0,
 				Clock:      clock.RealClock{},

@@ -48,6 +48,7 @@ func (o Options) Check() error {
 		upTo("MaxVerbosity", o.MaxVerbosity, 7),
 		upTo("MaxConcurrentReconciles", o.MaxConcurrentReconciles, 1<<16),
 		upTo("MaxConcurrentRuns", o.MaxConcurrentRuns, 1<<16),
+		upTo("MaxConcurrentJobs", o.MaxConcurrentJobs, 1<<16),
 		upTo("ProxyPort", o.ProxyPort, 1<<16-1),
 		upTo("ProxyOpenPort", o.ProxyOpenPort, 1<<16-1),
 		failIf(o.RunIdleTimeout < 0, "RunIdleTimeout", o.RunIdleTimeout, "allowed is 0s and more"),

@@ -90,6 +90,13 @@ type Options struct {
 	// MaxConcurrentRuns limits the live runs of all watches together, 1 to 65536; 0 is two for each
 	// processor or watch, as far as there is memory.
 	MaxConcurrentRuns int
+	// MaxConcurrentJobs limits the live runs in Jobs of all watches together, 1 to 65536; 0 is 50.
+	MaxConcurrentJobs int
+	// JobBindAddress is where the manager serves the agents of runs in Jobs; "" is ":8445".
+	JobBindAddress string
+	// JobAddress is "host:port" where agents find all replicas of the manager; "": a Service in its
+	// namespace with the name of the lease and "-jobs".
+	JobAddress string
 
 	// WatchLabelSelector limits all watches to the CRs with these labels, such as "shard=a" or
 	// "!shard"; "": all CRs. It needs leader election, with a lease for each selector.

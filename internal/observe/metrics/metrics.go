@@ -66,7 +66,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_reconcile_result", Help: "Runs by what they came to.",
 		}, []string{labelGVK, labelResult}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ansible_operator_runs_total", Help: "Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, cold ones were not.",
+			Name: "ansible_operator_runs_total", Help: "Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, those of mode job executed in Jobs, and cold ones neither.",
 		}, []string{labelGVK, labelMode}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
