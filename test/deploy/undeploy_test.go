@@ -94,7 +94,7 @@ var _ = Describe("make", func() {
 	It("deploy names the overlays when it does not know one", func(ctx context.Context) {
 		out, err := run(ctx, "deploy", "OVERLAY=nowhere")
 		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("OVERLAY=nowhere: there is no config/overlays/nowhere. There are: high-availability namespaced shards"))
+		Expect(out).To(ContainSubstring("OVERLAY=nowhere: there is no config/overlays/nowhere. There are: high-availability jobs namespaced shards"))
 	})
 
 	It("deploy OVERLAY=high-availability has two managers, of which a drain takes one at a time", func(ctx context.Context) {

@@ -48,6 +48,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - --leader-elect
 - --leader-election-id={{ include "ensign.fullname" . }}.myapp.myorg.tld
 {{- end }}
+{{- if .Values.jobs.enabled }}
+- --job-address={{ include "ensign.fullname" . }}-jobs.{{ .Release.Namespace }}.svc:8445
+{{- end }}
 {{- if ne .Values.logFormat "console" }}
 - --log-format={{ .Values.logFormat }}
 {{- end }}
@@ -178,6 +181,11 @@ spec:
         {{- if .Values.metrics.enabled }}
         - name: metrics
           containerPort: 8443
+          protocol: TCP
+        {{- end }}
+        {{- if .Values.jobs.enabled }}
+        - name: jobs
+          containerPort: 8445
           protocol: TCP
         {{- end }}
         - name: probes

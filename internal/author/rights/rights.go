@@ -179,12 +179,25 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	if c.inName {
 		c.manager(at, "", "serviceaccounts", where+", in whose name its runs use the API", "impersonate")
 	}
+	if w.Job != nil {
+		c.jobs()
+	}
 	for _, t := range u.Tasks {
 		c.tasks(u, i, t)
 	}
 	for _, t := range u.Texts {
 		c.lookups(i, t)
 	}
+}
+
+// jobs adds what the manager does for runs in Jobs, in its own namespace.
+func (c *Collector) jobs() {
+	const where = "the manager: runs in Jobs"
+	c.engine("batch", "jobs", where, Lease, "get", "list", "watch", "create", "patch", "delete")
+	c.engine("", "pods", where, Lease, "get", "list", "watch")
+	c.engine("", "events", where, Lease, "list")
+	c.engine("", "secrets", where, Lease, "get", "create")
+	c.engine("authentication.k8s.io", "tokenreviews", where, Metrics, "create")
 }
 
 // lookups adds what lookups and queries of kubernetes.core.k8s read.

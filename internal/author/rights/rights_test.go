@@ -236,3 +236,23 @@ func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 		})
 	}
 }
+
+// The Jobs of runs are in the manager's own namespace, and so are the rights for them.
+func TestRunsInJobsNeedRightsInTheManagersNamespace(t *testing.T) {
+	for _, job := range []*watches.Job{nil, {}} {
+		var c Collector
+		c.Unit(&source.Unit{Watch: watches.Watch{Job: job}}, nil)
+		has := map[Right]Scope{}
+		for _, need := range c.All {
+			has[need.Right] = need.Scope
+		}
+		for right, want := range map[Right]Scope{
+			{"batch", "jobs", "create", ""}: Lease, {"batch", "jobs", "delete", ""}: Lease, {"", "pods", "watch", ""}: Lease, {"", "events", "list", ""}: Lease,
+			{"", "secrets", "create", ""}: Lease, {"authentication.k8s.io", "tokenreviews", "create", ""}: Metrics,
+		} {
+			if scope, is := has[right]; is != (job != nil) || is && scope != want {
+				t.Errorf("with %+v: %s is there: %v, in %v", job, right, is, scope)
+			}
+		}
+	}
+}
