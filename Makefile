@@ -175,6 +175,10 @@ chart-mutants: build controlplane helm python bin/faults ## Show that test/chart
 shard-mutants: build controlplane python bin/faults ## Show that test/leases notices every mutant of what keeps shards apart, 5 minutes (ARGS as for chart-mutants).
 	@exec bin/faults -shard-mutants $(ARGS)
 
+.PHONY: job-mutants
+job-mutants: build controlplane python bin/faults ## Show that test/jobs notices every mutant of what is done with Jobs, 10 minutes (ARGS as for chart-mutants).
+	@exec bin/faults -job-mutants $(ARGS)
+
 .PHONY: image-test
 image-test: controlplane python ## Build the images without a Docker engine and check them, 15 minutes, then 6 (root and Debian's buildah, mmdebstrap).
 	@hack/image/test.sh

@@ -58,7 +58,7 @@ func TestEveryMutantAppliesAndCompiles(t *testing.T) {
 	}
 	files := token.NewFileSet()
 	imports := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(packages[path].Export) })
-	for _, k := range []kind{ofPlans(), ofCharts(), ofShards()} {
+	for _, k := range []kind{ofPlans(), ofCharts(), ofShards(), ofJobs()} {
 		all, err := k.load(root, "")
 		if err != nil {
 			t.Fatal(err)
