@@ -58,6 +58,9 @@ disabled_plugins = ["io.containerd.tracing.processor.v1.otlp", "io.containerd.in
   # Machines that are containers themselves have no CAP_SYS_RESOURCE.
   restrict_oom_score_adj = true
   disable_apparmor = true
+  # Where registries are, for those who have one: README.md.
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "$NODE_WORK/registries"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "$state/cni/net.d"
