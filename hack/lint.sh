@@ -95,6 +95,7 @@ check() {
   step "yamllint" yamllint --strict .
   step "hadolint" dockerfile_lint
   step "ansible-lint" ansible_content_lint
+  step "Vale" prose
   step "actionlint" tool actionlint -shellcheck= -pyflakes= # Not by what this machine happens to have.
   step "installer and bundle" derived
   step "site" hack/site/site.sh check

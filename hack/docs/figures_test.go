@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // read returns a file of the repository.
@@ -60,62 +62,69 @@ func said(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestFiguresThatStandInSeveralPlacesAreOne holds each place that says a figure against the one
-// source that has it.
-func TestFiguresThatStandInSeveralPlacesAreOne(t *testing.T) {
-	core := first(t, "requirements.txt", `(?m)^ansible-core==(\S+)`)
-	for name, figure := range map[string]struct {
-		want string
-		// pattern has the figure in one of its groups; at least so many places say it.
-		pattern string
-		places  int
-	}{
-		"MiB for the manager":          {first(t, "internal/config/capacity.go", `\tmanagerMemory = (\d+) << 20`), `(\d+)(?: MiB)? for the manager`, 4},
-		"MiB for a run":                {first(t, "internal/config/capacity.go", `\trunMemory = (\d+) << 20`), `(\d+) MiB for each (?:live |of \w+ (?:live )?)?run|holds (\d+) MiB for each`, 5},
-		"MiB for the server":           {first(t, "internal/config/capacity.go", `\twarmServerMemory = (\d+) << 20`), `(\d+)(?: MiB)? for the server`, 4},
-		"GiB of a chart's run":         {strconv.Itoa(1 << (number(t, first(t, "cmd/chart-exec/main.go", `maxMemory = 1 << (\d+)`)) - 30)), `(\d+) GiB (?:of memory|for each run of a chart)`, 2},
-		"Go":                           {first(t, "go.mod", `(?m)^go (\d+\.\d+)`), `\bGo (\d+\.\d+)\b|golang:(\d+\.\d+)`, 3},
-		"the oldest Python":            {strings.ReplaceAll(first(t, "hack/python.sh", `version_info < \((\d+, \d+)\)`), ", ", "."), `Python (\d+\.\d+) or later`, 4},
-		"the Python of the images":     {first(t, ".python-version", `(\d+\.\d+)`), `python:(\d+\.\d+)`, 2},
-		"the oldest ansible-core":      {strings.ReplaceAll(first(t, "internal/ansible/pyenv/inspect.go", `minMajor, minMinor = (\d+, \d+)`), ", ", "."), `ansible-core (\d+\.\d+) (?:or|and) later|ansible-core older than (\d+\.\d+)`, 5},
-		"ansible-core of the messages": {core, `messages below are from ansible-core (\S+) |this repository run on (\d+\.\d+\.\d+)`, 2},
-		"ansible-core 2.19":            {first(t, "hack/python/core-2.19.in", `ansible-core==(\S+)`), `\b(2\.19\.\d+)`, 1},
-		"ansible-core 2.20":            {first(t, "hack/python/core-2.20.in", `ansible-core==(\S+)`), `\b(2\.20\.\d+)`, 1},
-		"ansible-core 2.21":            {core, `\b(2\.21\.\d+)`, 2},
-		"ansible-runner":               {first(t, "requirements.txt", `(?m)^ansible-runner==(\S+)`), `ansible-runner (\d+\.\d+\.\d+)`, 1},
-		"Jinja":                        {first(t, "requirements.txt", `(?m)^jinja2==(\S+)`), `Jinja (\d+\.\d+\.\d+)`, 1},
-		"the oldest kubernetes.core":   {first(t, "internal/operator/collections.go", `minVersion += "(\S+)"`), `kubernetes\.core before (\d+\.\d+\.\d+)`, 2},
-		"the same, of check":           {first(t, "internal/operator/collections.go", `minVersion += "(\S+)"`), `oldestCore = "(\S+)"`, 0},
-		"Kubernetes of the real node":  {first(t, "hack/controlplane/go.mod", `k8s\.io/kubernetes v(\d+\.\d+)`), `network of Kubernetes (\d+\.\d+)`, 1},
-		"Helm":                         {first(t, "hack/tools/helm/go.mod", `helm\.sh/helm/v\d+ v(\d+\.\d+)`), `runs Helm (\d+\.\d+)`, 1},
-		"MB of the control plane":      {first(t, "README.md", `\((\d+) MB below`), `(\d+) MB below`, 2},
-		"minutes for Kubernetes":       {first(t, "Makefile", `bin/controlplane \((\d+ to \d+) minutes`), `bin/controlplane.? \((\d+ to \d+) minutes|builds Kubernetes \((\d+ to \d+) minutes|takes (\d+ to \d+) minutes more|compile all of it in (\d+ to \d+) minutes`, 5},
-		"minutes for Helm":             {first(t, "Makefile", `into bin/tools \((\d+ to \d+) minutes`), `into bin/tools \((\d+ to \d+) minutes|and Helm \((\d+ to \d+) minutes|tests: Helm \| (\d+ to \d+) min`, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pattern, places := regexp.MustCompile(figure.pattern), 0
-			for name, text := range said(t) {
-				for _, match := range pattern.FindAllStringSubmatch(text, -1) {
-					places++
-					if got := strings.Join(match[1:], ""); got != figure.want {
-						t.Errorf("%s: %q, but it is %s", name, match[0], figure.want)
-					}
-				}
+// figure is an entry of figures.yaml, which explains it.
+type figure struct {
+	Name, Value, Source, At, Said string
+	Places                        int
+}
+
+// want returns the figure, in the form in which the documents write it.
+func (f figure) want(t *testing.T) string {
+	t.Helper()
+	if f.Source == "" {
+		return f.Value
+	}
+	match := regexp.MustCompile(f.At).FindStringSubmatch(read(t, f.Source))
+	switch {
+	case match == nil:
+		t.Fatalf("%s has nothing like %s", f.Source, f.At)
+	case f.Value != "":
+		return f.Value
+	}
+	return strings.ReplaceAll(match[1], ", ", ".") // A version as a tuple.
+}
+
+// wrong returns the places that say another figure, and the number of all places.
+func (f figure) wrong(want string, texts map[string]string) (wrong []string, places int) {
+	pattern := regexp.MustCompile(f.Said)
+	for name, text := range texts {
+		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+			places++
+			if got := strings.Join(match[1:], ""); got != want {
+				wrong = append(wrong, fmt.Sprintf("%s: %q, but it is %s", name, match[0], want))
 			}
-			if places < figure.places {
+		}
+	}
+	return wrong, places
+}
+
+// TestFiguresThatStandInSeveralPlacesAreOne holds each place that says a figure of figures.yaml
+// against the one source that has it.
+func TestFiguresThatStandInSeveralPlacesAreOne(t *testing.T) {
+	var figures []figure
+	if err := yaml.UnmarshalStrict([]byte(read(t, "hack/docs/figures.yaml")), &figures); err != nil {
+		t.Fatal(err)
+	}
+	texts := said(t)
+	for _, f := range figures {
+		t.Run(f.Name, func(t *testing.T) {
+			wrong, places := f.wrong(f.want(t), texts)
+			for _, place := range wrong {
+				t.Error(place)
+			}
+			if places < f.Places {
 				t.Errorf("only %d places say it", places)
 			}
 		})
 	}
 }
 
-func number(t *testing.T, text string) int {
-	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
+func TestAWrongFigureIsFound(t *testing.T) {
+	f := figure{Said: `(\d+) MiB for each run|holds (\d+) MiB`}
+	wrong, places := f.wrong("160", map[string]string{"a.md": "160 MiB for each run, and it holds 128 MiB"})
+	if want := []string{`a.md: "holds 128 MiB", but it is 160`}; !slices.Equal(wrong, want) || places != 2 {
+		t.Errorf("got %q of %d places, want %q of 2", wrong, places, want)
 	}
-	return n
 }
 
 // measured returns the figures, in seconds, of a row of docs/performance.md: plain, cold, warm.

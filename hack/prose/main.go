@@ -4,8 +4,8 @@
 //	go run ./hack/prose DIR
 //
 // DIR/help gets a file for each command, with its help. DIR/comments gets a file for each Go file
-// that exports something: the comments of what it exports, each on the line that it has in the
-// Go file. It judges nothing.
+// below pkg, which other programs can import: the comments of what it exports, each on the line
+// that it has in the Go file. It judges nothing.
 package main
 
 import (
@@ -37,13 +37,14 @@ func main() {
 
 func writeHelp(dir string) error {
 	var errs []error
+	seen := map[string]bool{}
 	var write func(*cobra.Command)
 	write = func(command *cobra.Command) {
 		if command.Hidden || command.Name() == "completion" { // The text of completion is of cobra.
 			return
 		}
 		name := strings.ReplaceAll(command.CommandPath(), " ", "-") + ".txt"
-		errs = append(errs, writeFile(filepath.Join(dir, "help", name), help(command)))
+		errs = append(errs, writeFile(filepath.Join(dir, "help", name), help(command, seen)))
 		for _, sub := range command.Commands() {
 			write(sub)
 		}
@@ -55,8 +56,8 @@ func writeHelp(dir string) error {
 }
 
 // help returns what the help of a command says, in paragraphs: what it does, a paragraph for each
-// flag, and the environment variables.
-func help(command *cobra.Command) string {
+// flag, and the environment variables. What is in the help of another command too, seen has.
+func help(command *cobra.Command, seen map[string]bool) string {
 	paragraphs := []string{command.Short, command.Long}
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !flag.Hidden {
@@ -64,30 +65,38 @@ func help(command *cobra.Command) string {
 		}
 	})
 	if _, environment, ok := strings.Cut(command.UsageString(), "\nEnvironment:\n"); ok {
-		paragraphs = append(paragraphs, environment)
+		paragraphs = append(paragraphs, strings.Split(environment, "\n\n")...)
 	}
-	return strings.Join(paragraphs, "\n\n") + "\n"
+	var text strings.Builder
+	for _, paragraph := range paragraphs {
+		if paragraph = strings.TrimSpace(paragraph); paragraph == "" || seen[paragraph] {
+			continue
+		}
+		seen[paragraph] = true
+		text.WriteString(paragraph)
+		if !strings.HasSuffix(paragraph, ".") {
+			text.WriteString(".") // Vale takes a sentence without an end together with the next one.
+		}
+		text.WriteString("\n\n")
+	}
+	return text.String()
 }
 
 func writeComments(dir string) error {
-	var errs []error
-	for _, root := range []string{"cmd", "internal", "pkg"} {
-		errs = append(errs, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			source, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text, err := exported(source)
-			if err != nil || text == "" {
-				return err
-			}
-			return writeFile(filepath.Join(dir, "comments", path+".md"), text)
-		}))
-	}
-	return errors.Join(errs...)
+	return filepath.WalkDir("pkg", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text, err := exported(source)
+		if err != nil || text == "" {
+			return err
+		}
+		return writeFile(filepath.Join(dir, "comments", path+".md"), text)
+	})
 }
 
 func writeFile(path, text string) error {

@@ -68,14 +68,18 @@ func TestAFileThatExportsNothingHasNoText(t *testing.T) {
 	}
 }
 
-func TestHelpHasEachFlagThatIsShown(t *testing.T) {
+func TestHelpHasEachFlagThatIsShownOnce(t *testing.T) {
 	command := &cobra.Command{Use: "a", Short: "Does it", Long: "It does it."}
 	command.Flags().String("shown", "", "the flag")
 	command.Flags().String("old", "", "the old flag")
 	if err := command.Flags().MarkHidden("old"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := help(command), "Does it\n\nIt does it.\n\nthe flag\n"; got != want {
+	seen := map[string]bool{}
+	if got, want := help(command, seen), "Does it.\n\nIt does it.\n\nthe flag.\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := help(command, seen); got != "" {
+		t.Errorf("the second time got %q", got)
 	}
 }

@@ -67,9 +67,9 @@ func (f *Flags) addContentFlags(set *pflag.FlagSet, o *config.Options) {
 
 func (f *Flags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` after which a resource runs again although nothing triggers it; 0s is never. A watch's reconcilePeriod and a resource's annotation override it")
-	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of live runs of one watch, by default the number of processors; a watch's maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP> override it")
-	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of live runs of all watches together; 0: two for each processor or watch, as far as there are 160 MiB of memory for each")
-	set.IntVar(&o.MaxConcurrentJobs, "max-concurrent-jobs", 50, "the highest `number` of live runs in Jobs, of all watches together")
+	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of runs of one watch at the same time, by default the number of processors; a watch's maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP> override it")
+	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of runs of all watches at the same time; 0: two for each processor or watch, as far as there are 160 MiB of memory for each")
+	set.IntVar(&o.MaxConcurrentJobs, "max-concurrent-jobs", 50, "the highest `number` of runs in Jobs at the same time, of all watches")
 	set.StringVar(&o.JobBindAddress, "job-bind-address", ":8445", "`address` where agents of runs in Jobs reach this manager; it listens only if a watch has executor: job")
 	set.StringVar(&o.JobAddress, "job-address", "", "`host:port` where agents find all replicas of the manager; default the Service in the manager's namespace with the name of the lease and -jobs")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after consecutive failures; at least 1s")
@@ -99,7 +99,7 @@ func (f *Flags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "loopback `address` of profiles for go tool pprof, such as 127.0.0.1:6060; 0 switches them off")
 	set.StringVar(&o.UserMetricsBindAddress, "user-metrics-bind-address", "127.0.0.1:5050", "`address` where roles post metrics of their own; 0 switches it off")
-	set.BoolVar(&f.userMetricsOpen, "user-metrics-open", true, "accept metrics without the token of a live run too")
+	set.BoolVar(&f.userMetricsOpen, "user-metrics-open", true, "also accept metrics without the token of a running run")
 }
 
 func (f *Flags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {

@@ -58,23 +58,23 @@ func (f *Flags) usage(cmd *cobra.Command) string {
 const environmentHelp = `
 Environment:
   WATCH_NAMESPACE                            namespaces to watch, joined by commas; empty: all
-  MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>   live runs of one watch; in upper case, dots as underscores:
+    MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>   runs of one watch at the same time; in upper case, dots as underscores:
                                              MAX_CONCURRENT_RECONCILES_GREETING_DEMO_EXAMPLE_COM.
                                              WORKER_<KIND>_<GROUP> is an older name of it
   ANSIBLE_VERBOSITY_<KIND>_<GROUP>           verbosity of one watch, 0 to 7
   ANSIBLE_ROLES_PATH                         see --ansible-roles-path
   ANSIBLE_COLLECTIONS_PATH                   see --ansible-collections-path
-  ANSIBLE_INVENTORY                          file or directory, of which each run gets a copy; without
-                                             it, runs have localhost alone
+    ANSIBLE_INVENTORY                          file or directory that is copied into each run; without
+                                             it, runs only have localhost
   ANSIBLE_GATHERING=explicit                 roles run without gathering facts
   ANSIBLE_DEBUG_LOGS=true                    as --ansible-log-events=Everything
   OPERATOR_NAME                              see --leader-election-id; deprecated, with a warning
   KUBECONFIG                                 see --kubeconfig
   VIRTUAL_ENV, PATH                          where the Python environment with Ansible is found
 
-Runs get the environment too, without what leads around the API proxy and what --drop-env names. So
-ANSIBLE_CONFIG, ANSIBLE_VAULT_PASSWORD_FILE and variables of your own work as in a shell, and so does
-an ansible.cfg beside the watches file.
+Runs get the environment too, without variables that bypass the API proxy or that --drop-env names. So
+ANSIBLE_CONFIG, ANSIBLE_VAULT_PASSWORD_FILE and your own variables work as in a shell. An ansible.cfg
+beside the watches file works too.
 `
 
 const helpWidth = 110

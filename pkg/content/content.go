@@ -1,6 +1,6 @@
-// Package content is the seam between the controller and the kinds of content that it runs:
-// the interfaces of a kind of content, and the words in which both talk about one run: why
-// it runs, what it may use, and what came of it. Roles and playbooks are one kind of
+// Package content is the seam between the controller and the kinds of content that it runs. It
+// has the interfaces of a kind of content, and the words in which both talk about one run: why
+// it runs, what it may use, and its result. Roles and playbooks are one kind of
 // content, Helm charts another, and a Go program may bring its own.
 //
 // It decides nothing, so that neither side has to know the other.
@@ -130,8 +130,8 @@ type Run struct {
 	Heading string
 }
 
-// Observer is told of the runs of all kinds of content. Its methods are called by one goroutine
-// a run, and must not block for long: the run waits for them.
+// Observer observes the runs of all kinds of content. One goroutine for each run calls its
+// methods, which must not block for long: the run waits for them.
 type Observer interface {
 	RunStarted(run Run)
 	RunEnded(run Run, result Result, elapsed time.Duration)
@@ -174,7 +174,7 @@ type Job struct {
 	Denied func() string
 }
 
-// Result is what came of a run, as the status shows it.
+// Result is the result of a run, as the status shows it.
 type Result struct {
 	Outcome Outcome
 	// Detached is true if the run goes on without this manager: see Lasting. Nothing is written of

@@ -19,10 +19,10 @@
 //
 // # What a process has once
 //
-// The package sets no global: no signals, no ctrl.SetLogger, no klog, no environment. Two managers
-// in one process need a run directory (Options.RunDir), ports, and a registry for metrics
-// (Options.Registerer) each, and where they keep something in one namespace, a
-// ctrl.Options.LeaderElectionID each, with or without leader election: its name begins with that.
+// The package sets no global: no signals, no ctrl.SetLogger, no klog, no environment. Each of two
+// managers in one process needs its own run directory (Options.RunDir), ports, and registry for
+// metrics (Options.Registerer). If they store objects in one namespace, each also needs its own
+// ctrl.Options.LeaderElectionID, with or without leader election: the objects' names begin with it.
 // Metrics of controller-runtime, and the names of the program's own controllers, are those of the
 // process.
 package ensign

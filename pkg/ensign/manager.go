@@ -30,12 +30,12 @@ const (
 
 // Manager is a ctrl.Manager that also runs the content of watches.
 //
-// Its cache and its client are those of any ctrl.Manager: they have whole objects. What the watches
-// need has a cache of its own.
+// Its cache and its client are those of any ctrl.Manager: they have whole objects. The watches have
+// a separate cache.
 //
-// Start stops in an order in which no run loses what it needs: when its context ends, no run begins
-// any more, all runs are ended, and their statuses are written, while reconcilers, caches, webhooks
-// and servers go on. Then these stop, and last the lease is released. All of this shares
+// Start stops in an order in which no run loses what it needs. When its context ends, Start begins
+// no more runs, ends all runs, and writes their statuses, while reconcilers, caches, webhooks
+// and servers continue. Then these stop, and last the lease is released. All of this shares
 // ctrl.Options.GracefulShutdownTimeout, which is 10 s or more here; 30 s by default.
 //
 // When the lease is lost, Start ends all runs at once, writes nothing, and returns an error.

@@ -35,7 +35,7 @@ type Settings struct {
 	ReconcilePeriod time.Duration `watch:"reconcilePeriod"`
 	// Timeout ends a run that takes longer, and a hook; 0 is an hour, less than 0 no limit.
 	Timeout time.Duration `watch:"timeout"`
-	// MaxConcurrentReconciles limits the live runs of this watch; 0 is the manager's limit.
+	// MaxConcurrentReconciles limits the runs of this watch at the same time; 0 is the manager's limit.
 	MaxConcurrentReconciles int `watch:"maxConcurrentReconciles"`
 	// Selector selects the resources that content runs for; nil: all.
 	Selector *metav1.LabelSelector `watch:"selector"`
@@ -186,7 +186,7 @@ type Chart struct {
 	// weakest first. The spec is stronger.
 	ValuesFrom []ValuesFrom `watch:"valuesFrom"`
 	// ValuesFromInSpec is the path of a list, such as spec.valuesFrom, in which a resource may name
-	// further ones; "": there is none. Whoever may write the resource can then take any Secret of
+	// more of them; "": there is none. The writers of the resource can then take any Secret of
 	// its namespace into its release.
 	ValuesFromInSpec string `watch:"valuesFromInSpec"`
 

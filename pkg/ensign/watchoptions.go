@@ -93,7 +93,7 @@ func PreHook(f func(ctx context.Context, cr *unstructured.Unstructured, values m
 
 // PostHook calls f after each run, successful or not, with its outcome. An error fails the attempt.
 // f is not called after a run that the manager has canceled, because it stops or lost its lease:
-// the next manager repeats that run. Nor is it called where nothing ran, or where a PreHook ended
+// the next manager repeats that run. It is not called either if nothing ran, or if a PreHook ended
 // the attempt.
 func PostHook(f func(ctx context.Context, cr *unstructured.Unstructured, outcome content.Outcome) error) WatchOption {
 	return func(w *operator.Watch) error {
@@ -161,8 +161,8 @@ func Paused(f func(cr *unstructured.Unstructured) bool) WatchOption {
 //
 //	ensign.Watches(source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(f)))
 //
-// The objects that are there when the manager starts make nothing run. What changed while no
-// manager ran is found where the content looks for itself, as charts do, and else after the
+// Objects that exist when the manager starts trigger nothing. Content that compares for itself, as
+// charts do, finds changes that happened while no manager ran; other content runs after the
 // period.
 func Watches(s source.Source) WatchOption {
 	return func(w *operator.Watch) error {
@@ -201,7 +201,7 @@ func Timeout(limit time.Duration) WatchOption {
 	}
 }
 
-// MaxConcurrentReconciles limits the live runs of the watch; 0 is the manager's limit.
+// MaxConcurrentReconciles limits the runs of the watch at the same time; 0 is the manager's limit.
 func MaxConcurrentReconciles(limit int) WatchOption {
 	return func(w *operator.Watch) error {
 		w.MaxConcurrentReconciles = limit

@@ -33,8 +33,8 @@ const (
 )
 
 // Options are the settings of a manager beside those of controller-runtime. The zero value works:
-// it runs content as the program "manager" does without flags, but for the endpoint where roles
-// post metrics, which is off, and Ansible's verbosity, which is 0.
+// it runs content as the program "manager" does without flags, except that the endpoint where roles
+// post metrics is off, and Ansible's verbosity is 0.
 type Options struct {
 	// Version and Commit are those of the program, for metrics and logs, and for the User-Agent of
 	// a rest.Config that has none.
@@ -45,8 +45,8 @@ type Options struct {
 	Dir string
 	// Environ has environment variables as "NAME=value"; nil: those of the process. Runs get them,
 	// without those that DropEnv names. They choose the Python environment (PATH, VIRTUAL_ENV),
-	// stand for ${NAME} in watches.yaml, and set what docs/reference-environment.md describes, but
-	// for WATCH_NAMESPACE (ctrl.Options.Cache.DefaultNamespaces), OPERATOR_NAME
+	// replace ${NAME} in watches.yaml, and have the effects in docs/reference-environment.md, except
+	// WATCH_NAMESPACE (ctrl.Options.Cache.DefaultNamespaces), OPERATOR_NAME
 	// (ctrl.Options.LeaderElectionID) and ANSIBLE_DEBUG_LOGS (TaskEvents).
 	Environ []string
 	// DropEnv has names of environment variables that runs do not get.
@@ -84,11 +84,11 @@ type Options struct {
 	ReconcilePeriod time.Duration
 	// MaxBackoff is the longest pause after consecutive failures, 1 s or more; 0 is 5 minutes.
 	MaxBackoff time.Duration
-	// MaxConcurrentReconciles limits the live runs of one watch, 1 to 65536; 0 is the number of
-	// processors. A watch overrides it.
+	// MaxConcurrentReconciles limits the runs of one watch at the same time, 1 to 65536; 0 is the
+	// number of processors. A watch overrides it.
 	MaxConcurrentReconciles int
-	// MaxConcurrentRuns limits the live runs of all watches together, 1 to 65536; 0 is two for each
-	// processor or watch, as far as there is memory.
+	// MaxConcurrentRuns limits the runs of all watches at the same time, 1 to 65536; 0 is two for
+	// each processor or watch, as far as there is memory.
 	MaxConcurrentRuns int
 	// MaxConcurrentJobs limits the live runs in Jobs of all watches together, 1 to 65536; 0 is 50.
 	MaxConcurrentJobs int
@@ -116,13 +116,14 @@ type Options struct {
 	ChildrenUnusedAfter time.Duration
 
 	// Registerer takes the metrics of runs; nil: controller-runtime's registry, which the process
-	// has once. Of two managers in one process, one needs another. They are taken from it when the
-	// manager ends. The metrics of controller-runtime itself are always in its own.
+	// has once. If two managers run in one process, one of them needs another registry. The manager
+	// removes its metrics from it at its end. The metrics of controller-runtime itself are always in
+	// controller-runtime's registry.
 	Registerer prometheus.Registerer
 	// UserMetricsBindAddress is where roles post metrics of their own, such as 127.0.0.1:5050,
 	// where modules of the operator SDK post to; "" and "0": nowhere.
 	UserMetricsBindAddress string
-	// UserMetricsNeedToken accepts them with the token of a live run alone.
+	// UserMetricsNeedToken accepts them only with the token of a running run.
 	UserMetricsNeedToken bool
 
 	// SettingName returns how the messages of runs name a field of Options, such as RunDir, to
@@ -144,7 +145,7 @@ func DefaultRunDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid()))
 }
 
-// WithDefaults returns the settings with those that are not given, but for Registerer.
+// WithDefaults returns the settings with defaults for those that are not given, except Registerer.
 func (o Options) WithDefaults() (Options, error) {
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil { // Runs have directories of their own. "" is the working directory.

@@ -30,14 +30,15 @@ func newCheckCommand(build cli.Build) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Find faults in watches.yaml, roles, playbooks and charts",
-		Long: `check reads the project in DIR, the working directory if it is not given, and
-reports what would fail in a run, what ansible-core 2.19 changed, what the API
-server would refuse, and where a custom resource could do more than it should.
-It starts no run; it needs the Python environment with the collections that runs
-have. It contacts no cluster, unless --cluster asks for it: then it also reports
+		Long: `check reads the project in DIR, by default the working directory. It reports
+tasks that would fail in a run, changes of ansible-core 2.19, objects that the API
+server would refuse, and places where a custom resource could do more than it should.
+It starts no run, but it needs the Python environment with the collections of runs.
+
+It contacts a cluster only with --cluster. It then also reports
 kinds that the cluster does not serve, rights that the account lacks, fields of
-resources in the cluster that the project's definitions do not have, and whether
-Pod Security takes the operator's pod. It changes nothing there.
+resources in the cluster that the project's CRDs do not have, and whether
+Pod Security accepts the operator's pod. It changes nothing there.
 
 A comment at the line of a finding silences it, with a reason:
   # ensign: ignore=ID reason

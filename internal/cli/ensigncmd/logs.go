@@ -39,9 +39,9 @@ not exist any more.
 
 It looks for pods with the labels of --selector in all namespaces, or in that of
 --manager-namespace, and needs the rights to list them and to read their logs.
-With --follow it goes on with pods that replace them. With --previous it shows
-what a manager wrote before it was started again in its pod, such as after it was
-killed for its memory.
+With --follow it continues with pods that replace them. With --previous it shows
+the log of a manager before its container restarted, for example after the kernel
+killed it for its memory.
 ` + kindsHelp + `
 
 Exit codes: 0; 2 the log could not be read.`,

@@ -41,11 +41,11 @@ API server of the kubeconfig, and the same owner references. It does not
 run charts: "helm template" shows what one renders.
 
 The resource comes from a file (-f; the cluster need not have it) or from the
-cluster (KIND/NAME). Of a file, fields that the kind does not have are refused. A
-role that writes the status of its resource needs one of the cluster. run-once
+cluster (KIND/NAME). run-once refuses fields in a file that the kind does not have. A
+role that writes the status of its resource needs a resource in the cluster. run-once
 itself writes no finalizer, and no status without --status.
 
-Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
+Exit codes: 0 the run succeeded; 1 the run failed; 2 the run could not begin.`,
 		Example: `  # A resource of a file; then again each time that the role or the file is saved:
   ensign run-once -f config/samples/myapp_v1_mysqlcluster.yaml
   ensign run-once -f config/samples/myapp_v1_mysqlcluster.yaml --watch

@@ -31,14 +31,14 @@ func newRBACCommand() *cobra.Command {
 		Use:   "rbac [DIR]",
 		Short: "Print or write the roles that the manager needs for its content",
 		Long: `rbac prints the roles with the rights that the manager needs for the project in DIR,
-the working directory if it is not given: for its own work and, by reading them,
-for the tasks of roles and playbooks and for charts. A comment at each rule says
-where it comes from. What can't be told without a run stands on standard error.
-Roles for metrics and leader election that config/rbac has are left out.
+by default the working directory. It reads the tasks of roles and playbooks, and
+charts, and adds the rights for the manager's own work. A comment at each rule says
+where it comes from. rbac prints rights that only a run shows on standard error.
+It leaves out roles for metrics and leader election that config/rbac has.
 
-With --write it adds to the roles in DIR/config/rbac what they lack, and takes
-away what it or create api wrote there and no task needs any more. All other rules
-and comments stay. --prune also takes away what is in other rules and not needed,
+With --write it adds missing rights to the roles in DIR/config/rbac, and removes
+rights that it or create api wrote there and no task needs any more. All other rules
+and comments stay. --prune also removes unneeded rights from other rules,
 unless a comment above the rule begins with "keep", as in "# keep: for kubectl".
 
 With --from-audit the rights are those that an account has used, as an API server's

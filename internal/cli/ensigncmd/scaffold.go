@@ -173,7 +173,7 @@ func newCreateAPICommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api --group GROUP --version VERSION --kind KIND",
 		Short: "Add a kind to the project, with its content",
-		Long: `api adds a kind to the project in the working directory: its definition, a sample,
+		Long: `api adds a kind to the project in the working directory: its CRD, a sample,
 roles for people, the operator's rights, an entry in watches.yaml, a play for
 Molecule and, where asked for, a role or playbook with an example task, or a chart.
 
@@ -189,11 +189,11 @@ values.yaml, and the rights from what the chart renders with the sample.
 ` + chartHelp + `
 
 --crd-only writes the schema of a kind's spec again, after a change of argument
-specs, values or the chart. What a person added to the definition stays. Fields that are
-new or required are added to the sample, the role's defaults and Molecule's play; what
-no longer fits there is named with its line, and left alone.
+specs, values or the chart. Additions by people to the CRD stay. It adds fields that are
+new or required to the sample, the role's defaults and Molecule's play. It names values
+that no longer fit there with their line, and does not change them.
 
-It overwrites nothing, and can be repeated for other kinds.`,
+It overwrites nothing, and you can repeat it for other kinds.`,
 		Example: `  ensign create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
 
   # A Helm chart as an operator:

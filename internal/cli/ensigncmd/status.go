@@ -33,7 +33,7 @@ func newStatusCommand() *cobra.Command {
 	f := &statusFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}}
 	cmd := &cobra.Command{
 		Use:   "status [KIND | KIND/NAME]...",
-		Short: "Show what became of each resource",
+		Short: "Show the outcome of each resource",
 		Long: `status shows the custom resources of the watched kinds with their outcome, when
 content ran last and when it runs next, and the message of what failed.
 

@@ -32,19 +32,19 @@ var (
 	reconcileText = steerText{
 		verb: fleet.Reconcile, short: "Run the content of resources now",
 		long: `reconcile requests a run for each of the custom resources, by the annotation
-reconcile-requested-at. A run that is at work goes on to its end; then another one begins.`,
+reconcile-requested-at. A run that is running continues to its end; then another one begins.`,
 		waits: "wait until the requested run is over; exit code 1 if it failed", given: "a run is requested",
 	}
 	suspendText = steerText{
 		verb: fleet.Suspend, short: "Keep resources from running",
 		long: `suspend pauses each of the custom resources by the annotation paused: nothing runs for
-it, but for its finalizer when it is deleted. A run that is at work goes on to its end.`,
-		waits: "wait until the status shows the pause, which is after a run that is at work", given: "is to be paused", done: "is paused",
+it, except its finalizer when it is deleted. A run that is running continues to its end.`,
+		waits: "wait until the status shows the pause, after a run that is still running", given: "is to be paused", done: "is paused",
 	}
 	resumeText = steerText{
 		verb: fleet.Resume, short: "End what suspend did",
-		long: `resume takes the annotation paused from each of the custom resources. The end of the
-pause leads to a run.`,
+		long: `resume removes the annotation paused from each of the custom resources. The end of the
+pause starts a run.`,
 		waits: "wait until the run that follows is over; exit code 1 if it failed", given: "is not paused any more",
 	}
 )
@@ -70,7 +70,7 @@ It needs the rights to get and patch the resources, with --all also to list them
 and with --wait to list and watch them.
 ` + kindsHelp + `
 
-Exit codes: 0; 1 what --wait waits for failed, or was not over in time; 2 a
+Exit codes: 0; 1 with --wait: the run failed, or was not over in time; 2 a
 resource could not be changed.`,
 		Example: fmt.Sprintf(`  ensign %[1]s greeting/hello -n shop --wait
   ensign %[1]s --all greetings -n shop`, text.verb),

@@ -26,13 +26,13 @@ func newRunCommand(build cli.Build) *cobra.Command {
 		Use:   "run",
 		Short: "Watch the kinds of watches.yaml and run their content",
 		Long: `run watches the kinds named in watches.yaml, turns the spec of each custom
-resource into variables or values, runs the role or playbook of its watch through
-ansible-runner, or has its chart's release installed, upgraded or repaired, and
-writes what came out into the resource's status.
+resource into variables or values, and runs the role or playbook of its watch through
+ansible-runner, or installs, upgrades or repairs its chart's release. It writes
+the result into the resource's status.
 
-It ends with exit code 0 after SIGTERM or Ctrl-C, when all runs have ended and
-their statuses are written, and with 1 when something is wrong at the start
-(nothing has been changed then) or when its leader lease is lost.`,
+After SIGTERM or Ctrl-C it ends with exit code 0, when all runs have ended and
+their statuses are written. It ends with 1 when something is wrong at the start
+(it has changed nothing then) or when its leader lease is lost.`,
 		Example: `  # In a directory with watches.yaml, roles/ and playbooks/, against the cluster of KUBECONFIG:
   manager run
 
