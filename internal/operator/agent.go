@@ -14,6 +14,9 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
+// AgentCommand is the argument by which the program is called in the pods of Jobs.
+const AgentCommand = wire.Command
+
 // RunAgent executes the run of the Job whose pod this is, and hands its result to the manager.
 func RunAgent(ctx context.Context, log logr.Logger) error {
 	env := config.NewEnvironment(os.Environ())

@@ -4,13 +4,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ensign-operator/ensign/internal/cli"
-	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/pkg/ensign"
 )
 
 // newAgentCommand returns the command of the pods of Jobs.
 func newAgentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "run-agent",
+		Use:   ensign.AgentCommand,
 		Short: "Execute one run in the pod of a Job",
 		Long: `run-agent executes one run in the pod of a Job, for a watch with "executor: job".
 The manager writes this command into the pods that it makes. It is not for people.
@@ -27,7 +27,7 @@ token, and sends them the run's job events and its result. It ends with exit cod
 			if err != nil {
 				return err
 			}
-			return operator.RunAgent(cmd.Context(), o.Logger)
+			return ensign.RunAgent(cmd.Context(), o.Logger)
 		},
 	}
 }
