@@ -35,14 +35,13 @@ def moment(text: str) -> datetime:
 
 
 def etcdbackup_file(status: Object, most: int) -> str:
-    """Return the name of the next file: 0.db, 1.db and so on, from 0 again where no more than so many are kept.
+    """Return the name of the next file: 0.db, 1.db and so on, or that of the oldest one where no more may be kept.
 
     etcdctl replaces a file in one step, when the new snapshot is whole. So the oldest one is lost only for a newer one.
     """
-    kept = status.get("backups") or []
-    last = re.search(r"(\d+)\.db$", kept[0]["path"]) if kept else None
-    number = int(last[1]) + 1 if last else 0
-    return f"{number % most if most else number}.db"
+    paths = [old["path"] for old in status.get("backups") or []]
+    numbers = [int(number[1]) for path in paths if (number := re.search(r"(\d+)\.db$", path))]
+    return f"{numbers[-1] if most and len(numbers) >= most else max(numbers, default=-1) + 1}.db"
 
 
 def etcdbackup_kept(status: Object, backup: Object, most: int) -> list[Object]:

@@ -47,6 +47,13 @@ def test_files_take_turns() -> None:
     assert [backup["path"] for backup in status["backups"]] == ["b-123/1.db", "b-123/0.db", "b-123/2.db"]
 
 
+def test_another_limit_loses_no_more_than_it_has_to() -> None:
+    """Where more files may be kept than are there, none is replaced; where fewer, the oldest one is."""
+    status = {"backups": [{"path": "b-123/0.db"}, {"path": "b-123/1.db"}]}
+    assert filters.etcdbackup_file(status, 5) == "2.db"
+    assert filters.etcdbackup_file(status, 1) == "1.db"
+
+
 def test_all_files_are_kept_without_a_limit() -> None:
     """A new file never has the name of one that is kept."""
     assert filters.etcdbackup_file({"backups": [{"path": "b-123/41.db"}]}, 0) == "42.db"
