@@ -74,6 +74,15 @@ func (r *replica) exited(ctx context.Context, code int) {
 	Expect(harness.ProcessesOf(r.RunDir())).To(BeEmpty(), "processes of runs of %s", r.name)
 }
 
+// end stops the replica. It may have ended by the loss of its lease, as on a machine that is too busy
+// for a renewal.
+func (r *replica) end() {
+	GinkgoHelper()
+	if err := r.Stop(); r.ExitCode() != 1 {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
 // signal signals the manager, and then it again with all that it has started by then.
 func (r *replica) signal(s syscall.Signal) {
 	GinkgoHelper()

@@ -112,7 +112,7 @@ func (s *shards) judge(ctx context.Context) {
 	GinkgoHelper()
 	Expect(s.locks(ctx)).To(HaveLen(2), "the two live runs are locked")
 	for _, r := range s.replicas {
-		Expect(r.Stop()).To(Succeed())
+		r.end()
 	}
 	GinkgoWriter.Printf("%d runs by %d managers\n", len(s.lives), s.started)
 	overlaps, _ := s.overlaps(nil)
@@ -140,7 +140,7 @@ var _ = Describe("a manager of all resources that starts beside shards", func() 
 		whole := s.start()
 		Expect(whole.Logged(ctx, regexp.MustCompile("the run waits until that of the shard"))).To(Succeed())
 		for _, r := range s.replicas {
-			Expect(r.Stop()).To(Succeed())
+			r.end()
 		}
 		s.leads(ctx, whole)
 		overlaps, _ := s.overlaps(nil)
