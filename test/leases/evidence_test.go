@@ -108,9 +108,10 @@ func (j *journal) overlaps(woke map[string]time.Time) (overlaps []string, afterW
 	for _, of := range lives {
 		slices.SortFunc(of, func(a, b life) int { return a.At.Compare(b.At) })
 		for i, next := range of[1:] {
-			if before := of[i]; !next.At.After(before.last) {
+			// A process that is slow to start is a run too. Its start is known to a tick.
+			if before := of[i]; !next.Begun.Add(tick).After(before.last) {
 				overlaps = append(overlaps, fmt.Sprintf("%s: run %s of %s lived until %s, run %s of %s from %s",
-					next.CR, before.Run, before.Replica, before.last.Format(time.StampMicro), next.Run, next.Replica, next.At.Format(time.StampMicro)))
+					next.CR, before.Run, before.Replica, before.last.Format(time.StampMicro), next.Run, next.Replica, next.Begun.Format(time.StampMicro)))
 			}
 		}
 	}

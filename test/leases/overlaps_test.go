@@ -31,5 +31,6 @@ var _ = DescribeTable("the evidence of runs at the same time, of which a leader'
 	Entry("has been seen before it is stopped", 1, []int{2, 21}, BeEmpty()),
 	Entry("is first seen when it goes on", 9, []int{21}, BeEmpty()),
 	Entry("is begun after it goes on", 20, []int{21}, HaveLen(1)),
+	Entry("is started before the other has ended, and first seen after that", 20, []int{22}, HaveLen(1)),
 	Entry("goes on although it is stopped", 9, []int{9, 13}, HaveLen(1)),
 )

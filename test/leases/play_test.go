@@ -88,10 +88,11 @@ func play(r *script.Run) (int, error) {
 	}
 }
 
-// startOfThis tells when this process was started, to 10 ms, the unit of
-// /proc/PID/stat.
+// tick is the unit of times in /proc/PID/stat.
+const tick = 10 * time.Millisecond
+
+// startOfThis tells when this process was started, to a tick.
 func startOfThis() (time.Time, error) {
-	const tick = 10 * time.Millisecond
 	self, err := procfs.Self()
 	if err != nil {
 		return time.Time{}, err

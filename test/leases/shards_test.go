@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -91,7 +90,7 @@ func (s *shards) revive() {
 // kill ends a manager and its runs as the end of its pod does, and starts the next one of the shard.
 func (s *shards) kill(i int) {
 	GinkgoHelper()
-	s.replicas[i].signal(syscall.SIGKILL)
+	Expect(s.replicas[i].Kill()).To(Succeed())
 	s.startAgain(i)
 }
 
