@@ -139,7 +139,7 @@ test-unit: ## Unit tests alone.
 
 .PHONY: test-all
 test-all: build controlplane helm kubebuilder mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
-	@TAGS=long hack/test.sh unit collections suites cold
+	@TAGS=long hack/test.sh unit collections suites cold jobs
 	@$(MAKE) molecule
 	@LONG=1 hack/node/test.sh || (($$? == 77))
 

@@ -10,6 +10,8 @@
 #                          with others before, these run beside
 #   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
 #                          in the others runs are warm, as they are by default
+#   hack/test.sh jobs      those that say most of roles again, with runs in Jobs: agents
+#                          execute them, on a node of the test's
 #
 # TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
 # packages. AT_ONCE=n runs n of them at once, 3 if not given: suites wait more than
@@ -114,6 +116,11 @@ cold() {
     go test -tags long -count=1 -timeout "${limit}m" ./test/faults -v -ginkgo.v -ginkgo.no-color -ginkgo.timeout="${limit}m" -ginkgo.focus='the real Ansible'
 }
 
+jobs() {
+  export ENSIGN_TEST_EXECUTOR=job
+  TAGS='' RUN='/test/(runs|runs/markers|runs/outcomes|runs/secrets|safevars)$' hack/test.sh suites
+}
+
 # aside runs a suite beside others, and shows what it printed in one piece when it
 # is over.
 aside() {
@@ -159,8 +166,9 @@ for what in "$@"; do
     ;;
   suites) suites ;;
   cold) cold ;;
+  jobs) jobs ;;
   *)
-    printf 'usage: hack/test.sh [unit] [collections] [suites] [cold]\n' >&2
+    printf 'usage: hack/test.sh [unit] [collections] [suites] [cold] [jobs]\n' >&2
     exit 2
     ;;
   esac

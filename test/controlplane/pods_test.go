@@ -39,6 +39,7 @@ var _ = Describe("a node that runs pods as processes", Ordered, func() {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0)}}
 		j.Spec.Template.Spec = corev1.PodSpec{
 			ServiceAccountName: "default", RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](1),
+			NodeSelector: map[string]string{corev1.LabelHostname: pods.NodeName}, Tolerations: []corev1.Toleration{{Key: pods.NodeName, Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name: "c", Image: "none", Command: []string{"/usr/bin/sh", "-c", script}, TerminationMessagePath: "/dev/termination-log",
 				Env:          []corev1.EnvVar{{Name: "TOKEN", Value: "/var/run/token/it"}, {Name: "MESSAGE", Value: "/dev/termination-log"}},

@@ -16,3 +16,10 @@ func Mode() []string {
 	}
 	return nil
 }
+
+// executorVariable says where runs of suites are executed: "job", or as everywhere where it is
+// not set.
+const executorVariable = "ENSIGN_TEST_EXECUTOR"
+
+// InJobs reports whether runs of suites are executed by agents of Jobs.
+func InJobs() bool { return os.Getenv(executorVariable) == "job" }

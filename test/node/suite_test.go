@@ -92,6 +92,8 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("keeps two sites by the role of examples/visitors", short, runsVisitors(visitors{variant: "ansible", says: true}))
 	It("keeps two sites by the chart of examples/visitors", runsVisitors(visitors{variant: "helm"}))
 	It("keeps two sites by the Go of examples/visitors", runsVisitors(visitors{variant: "go", says: true}))
+	It("runs content in Jobs, whatever happens to their pods", runsInJobs)
+	It("says what a run in a Job costs", Label("long"), measuresJobs)
 	It("is not taken away while custom resources need it", refusesToGo)
 	It("deletes a cluster, its volume and its data", short, deletesACluster)
 	It("leaves nothing", short, leavesNothing)

@@ -51,8 +51,11 @@ type Node struct {
 	held *corev1.ContainerStateWaiting
 }
 
-// Start makes the node, the only one to which the scheduler gives pods from now on, and runs what
-// it gets until Stop. The cluster must leave nodes to others: see controlplane.Options.LeaveNodes.
+// Placement is what the spec of a pod has, in YAML for a flow mapping, to come to the node.
+const Placement = `nodeSelector: {kubernetes.io/hostname: ` + NodeName + `}, tolerations: [{key: ` + NodeName + `, operator: Exists}]`
+
+// Start makes the node and runs what it gets until Stop. Its taint keeps all pods away but those
+// with Placement. The cluster must leave nodes to others: see controlplane.Options.LeaveNodes.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	k8s, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -87,18 +90,8 @@ func (n *Node) Stop() {
 	n.running.Wait()
 }
 
-// register makes the node, and closes the others to the scheduler.
+// register makes the node.
 func (n *Node) register(ctx context.Context) error {
-	nodes, err := n.k8s.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for i := range nodes.Items {
-		patch := []byte(`{"spec":{"unschedulable":true}}`)
-		if _, err := n.k8s.CoreV1().Nodes().Patch(ctx, nodes.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return err
-		}
-	}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
@@ -106,6 +99,7 @@ func (n *Node) register(ctx context.Context) error {
 	now := metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: NodeName, Labels: map[string]string{corev1.LabelHostname: NodeName, corev1.LabelOSStable: "linux"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: NodeName, Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{Allocatable: room, Capacity: room, Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now},
 		}},
@@ -115,7 +109,7 @@ func (n *Node) register(ctx context.Context) error {
 	}
 	return wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
 		node, err := n.k8s.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
-		return err == nil && len(node.Spec.Taints) == 0, err
+		return err == nil && len(node.Spec.Taints) == 1, err // Kubernetes has added others, until it is ready.
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/pods"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -33,6 +34,8 @@ type Ground struct {
 	Client client.WithWatch
 	// Root is the repository's directory.
 	Root string
+	// pods is where the pods of runs come to, where runs of suites are executed in Jobs.
+	pods *pods.Node
 }
 
 // Run runs the specs of a suite. Patience, harness.Patience as a rule, ends specs that hang.
@@ -57,12 +60,16 @@ func Prepare(ctx context.Context, options controlplane.Options) *Ground {
 		gomega.Expect(filepath.Join(g.Root, needed)).To(gomega.BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
 	}
 	options.Bin, options.Log = filepath.Join(g.Root, "bin", "controlplane"), ginkgo.GinkgoWriter
+	options.LeaveNodes = options.LeaveNodes || harness.InJobs()
 	g.Cluster, err = controlplane.Start(ctx, options)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func() { gomega.Expect(g.Cluster.Stop()).To(gomega.Succeed()) })
 	gomega.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(gomega.Succeed())
 	g.Client, err = client.NewWithWatch(g.Cluster.Config, client.Options{Scheme: scheme.Scheme})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	if harness.InJobs() {
+		g.startPods(ctx)
+	}
 	return g
 }
 

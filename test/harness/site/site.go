@@ -52,6 +52,9 @@ func (s *Site) Write(files map[string]string) {
 // the spec or container, unless it has ended before.
 func (s *Site) Start(ctx context.Context, kinds ...string) *Site {
 	ginkgo.GinkgoHelper()
+	if harness.InJobs() {
+		s.runInJobs()
+	}
 	m, err := harness.Start(s.Options)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	s.Manager = m

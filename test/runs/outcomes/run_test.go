@@ -11,6 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/test/runs/bench"
 )
 
 // order is what a process of its own is asked to run, by its standard input. A Runner collects the processes that its runs leave behind, among them
@@ -48,7 +49,7 @@ func fulfil() error {
 		return err
 	}
 	r := &runner.Runner{Root: root, Launcher: withoutServer{}, Binary: o.Binary, Python: o.Python, Env: o.Env, Inventory: o.Inventory, Args: o.Args, SkipFacts: o.SkipFacts}
-	result := r.Run(context.Background(), o.Spec, func(jobevent.Event) {})
+	result := bench.Execute(context.Background(), r, o.Spec, func(jobevent.Event) {})
 	return gob.NewEncoder(os.Stdout).Encode(result)
 }
 

@@ -1,0 +1,211 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+var _ = Describe("a run in a Job", func() {
+	It("is a run as any other, of the real Ansible too: variables, owner, events, requeue, failure, and nothing left", func(ctx SpecContext) {
+		o := operatorOf(ctx, map[string]string{
+			"watches.yaml": strings.ReplaceAll(fmt.Sprintf(entry, filepath.Join(ground.Root, ".venv"), "10m", "finalizer: {name: jobs.example.com/farewell, playbook: farewell.yml}"), "kind: Work", "kind: Deed"),
+			"play.yml": `
+- hosts: localhost
+  gather_facts: false
+  tasks:
+  - name: Write
+    kubernetes.core.k8s:
+      definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ ansible_operator_meta.name }}", namespace: "{{ ansible_operator_meta.namespace }}"}, data: {word: "{{ first_word }}"}}
+  - name: Judge
+    ansible.builtin.assert: {that: first_word != 'bad', fail_msg: "a bad word"}
+`,
+			"farewell.yml": `
+- hosts: localhost
+  gather_facts: false
+  tasks:
+  - name: Say farewell
+    kubernetes.core.k8s:
+      definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: farewell, namespace: "{{ ansible_operator_meta.namespace }}"}, data: {word: "{{ first_word }}"}}
+    vars: {ansible_python_interpreter: "{{ ansible_playbook_python }}"}
+`,
+		}, []string{"VIRTUAL_ENV=" + filepath.Join(ground.Root, ".venv")})
+		o.Start(ctx, deed.Kind)
+		cr := harness.Custom(deed, o.Namespace, "one", map[string]any{"firstWord": "{{ 1 + 1 }}"})
+		o.Create(ctx, cr)
+		Expect(o.Outcome(ctx, cr)).To(And(HaveField("Reason", "Successful"), HaveField("Result", HaveKeyWithValue("ok", BeNumerically("==", 2)))))
+		made := &corev1.ConfigMap{}
+		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), made)).To(Succeed())
+		Expect(made.Data).To(HaveKeyWithValue("word", "{{ 1 + 1 }}"))
+		Expect(made.OwnerReferences).To(ConsistOf(HaveField("UID", cr.GetUID())))
+		Expect(o.Log()).To(And(ContainSubstring("Write"), ContainSubstring("run succeeded")))
+		Expect(o.Metrics(ctx)).To(MatchRegexp(`mode="job"`))
+		o.leavesNothing(ctx)
+
+		Expect(ground.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"firstWord":"bad"}}`)))).To(Succeed())
+		Eventually(ctx, o.Condition(cr, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", ContainSubstring("a bad word"))))
+		Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr) }).Should(MatchError(ContainSubstring("not found")))
+		o.leavesNothing(ctx)
+	})
+
+	It("outlives managers that are stopped and killed, and is taken over with its events and its result", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		cr := o.create(ctx, "long", map[string]any{"seconds": 6.0})
+		at(ctx, cr, lives, 5)
+		Expect(o.Stop()).To(Succeed())
+		seen, err := counted(cr, lives)
+		Expect(err).NotTo(HaveOccurred())
+		at(ctx, cr, lives, seen+5) // It goes on without a manager.
+		Expect(o.Condition(cr, "Running")(ctx)).To(HaveField("Reason", "Running"), "no manager has given it up")
+		o.Start(ctx, work.Kind)
+		Eventually(o.Log).Should(MatchRegexp(`task \d+`), "events go on")
+		Expect(o.Kill()).To(Succeed())
+		at(ctx, cr, ends, 1)
+		o.Start(ctx, work.Kind)
+		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(counted(cr, begins)).To(Equal(1), "one run, whoever looked after it")
+		Expect(o.Log()).NotTo(ContainSubstring("run canceled"))
+		o.leavesNothing(ctx)
+	})
+
+	It("reaches the API while managers come and go", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		cr := o.create(ctx, "writes", map[string]any{"seconds": 1.0, "writes": true})
+		at(ctx, cr, lives, 1)
+		Expect(o.Kill()).To(Succeed())
+		at(ctx, cr, lives, 10) // It waits for the API then.
+		o.Start(ctx, work.Kind)
+		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		made := &corev1.ConfigMap{}
+		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), made)).To(Succeed())
+		Expect(made.OwnerReferences).To(ConsistOf(HaveField("UID", cr.GetUID())))
+		o.leavesNothing(ctx)
+	})
+
+	It("ends with its resource, at its timeout, and when its run fails", func(ctx SpecContext) {
+		o := newOperator(ctx, "4s")
+		o.Start(ctx, work.Kind)
+		gone := o.create(ctx, "gone", map[string]any{"seconds": 600.0})
+		late := o.create(ctx, "late", map[string]any{"seconds": 600.0})
+		bad := o.create(ctx, "bad", map[string]any{"fails": true})
+		at(ctx, gone, lives, 1)
+		Expect(ground.Client.Delete(ctx, gone)).To(Succeed())
+		Expect(o.Outcome(ctx, late)).To(And(HaveField("Reason", "Timeout"), HaveField("Message", ContainSubstring("4s"))))
+		Expect(o.Outcome(ctx, bad)).To(HaveField("Message", ContainSubstring("this was asked for")))
+		for _, cr := range []*unstructured.Unstructured{late, bad} {
+			Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
+		}
+		o.leavesNothing(ctx)
+	})
+})
+
+var _ = Describe("what Kubernetes does to the pod of a run", func() {
+	It("is in the status in its own words, and never a success", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		for name, ends := range map[string]struct {
+			by    func(pod string) error
+			words string
+		}{
+			"evicted": {func(pod string) error { return node.Evict(pod, "The node was low on resource: memory.") }, "The node was low on resource: memory."},
+			"oom":     {node.OOM, "OOMKilled"},
+			"killed":  {node.Kill, "exit code 137"},
+			"drained": {func(pod string) error {
+				return ground.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: pod}})
+			}, "was deleted"},
+		} {
+			cr := o.create(ctx, name, map[string]any{"seconds": 600.0})
+			at(ctx, cr, lives, 1)
+			Expect(ends.by(o.pod(ctx, cr))).To(Succeed())
+			Eventually(ctx, o.Condition(cr, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", ContainSubstring(ends.words))), name)
+			at(ctx, cr, begins, 2) // It is tried again, as any run.
+			Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
+		}
+		o.leavesNothing(ctx)
+		all, err := signs()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(overlaps(all)).To(BeEmpty())
+	})
+
+	It("is in the condition Running while the pod does not come: image, quota, Pod Security, suspended", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		says := func(name, words string) *unstructured.Unstructured {
+			GinkgoHelper()
+			cr := o.create(ctx, name, nil)
+			began := time.Now()
+			Eventually(ctx, o.Condition(cr, "Running")).Should(And(HaveField("Status", "True"), HaveField("Message", ContainSubstring(words))))
+			AddReportEntry(name+" was told after", time.Since(began).Round(time.Millisecond/10), ReportEntryVisibilityAlways)
+			Expect(o.Condition(cr, "Successful")(ctx)).NotTo(HaveField("Status", "True"))
+			return cr
+		}
+		node.Hold("ErrImagePull", "manifest unknown")
+		image := says("image", "manifest unknown")
+		node.Hold("", "")
+		Expect(o.Outcome(ctx, image)).To(HaveField("Reason", "Successful"))
+
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+		o.Create(ctx, quota)
+		Eventually(ctx, func(ctx context.Context) (corev1.ResourceList, error) {
+			err := ground.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+			return quota.Status.Hard, err
+		}).ShouldNot(BeEmpty())
+		waits := says("quota", "exceeded quota: none")
+		Expect(ground.Client.Delete(ctx, quota)).To(Succeed())
+		Expect(o.Outcome(ctx, waits)).To(HaveField("Reason", "Successful"))
+
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+		enforce := func(level string) {
+			Expect(ground.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%s}}}`, level)))).To(Succeed())
+		}
+		enforce(`"restricted"`)
+		insecure := says("security", `violates PodSecurity`)
+		enforce("null")
+		Expect(o.Outcome(ctx, insecure)).To(HaveField("Reason", "Successful"))
+		o.leavesNothing(ctx)
+	})
+})
+
+var _ = Describe("a manager that is cut off from a run", func() {
+	It("takes its events in order, all and once, after it was frozen", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		cr := o.create(ctx, "frozen", map[string]any{"seconds": 4.0})
+		at(ctx, cr, lives, 5)
+		Expect(syscall.Kill(o.PID(), syscall.SIGSTOP)).To(Succeed())
+		seen, err := counted(cr, lives)
+		Expect(err).NotTo(HaveOccurred())
+		at(ctx, cr, lives, seen+10)
+		Expect(syscall.Kill(o.PID(), syscall.SIGCONT)).To(Succeed())
+		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		text, err := o.Log()
+		Expect(err).NotTo(HaveOccurred())
+		found := regexp.MustCompile(`"task": "task (\d+)"`).FindAllStringSubmatch(text, -1)
+		last, distinct := "", 0
+		for _, one := range found {
+			if one[1] != last {
+				Expect(one[1]).To(Equal(fmt.Sprint(distinct)), "the tasks of the log")
+				last, distinct = one[1], distinct+1
+			}
+		}
+		Expect(distinct).To(BeNumerically(">", 10))
+	})
+})

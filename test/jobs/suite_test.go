@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/pods"
+	"github.com/ensign-operator/ensign/test/harness/script"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const group = "jobs.example.com"
+
+var (
+	ground *site.Ground
+	node   *pods.Node
+	// work is the kind of a play that the test plays, deed that of a playbook for the real Ansible.
+	work = schema.GroupKind{Group: group, Kind: "Work"}
+	deed = schema.GroupKind{Group: group, Kind: "Deed"}
+	// played is the Python environment that the test plays, journal what its runs write.
+	played, journal string
+)
+
+func TestMain(m *testing.M) {
+	script.Main(play)
+	os.Exit(m.Run())
+}
+
+func TestJobs(t *testing.T) { site.Run(t, "jobs", harness.Patience, 50*time.Millisecond) }
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	ground = site.Prepare(ctx, controlplane.Options{LeaveNodes: true, AdmitServiceAccounts: true})
+	ground.Define(ctx, harness.Definition(work), harness.Definition(deed))
+	dir, err := os.MkdirTemp("", "pods") // Short: sockets are below it.
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	played, journal = filepath.Join(dir, "script"), filepath.Join(dir, "journal")
+	Expect(script.Environment(played)).To(Succeed())
+	node, err = pods.Start(ctx, ground.Cluster.Config, pods.Options{
+		Dir: dir, Programs: map[string]string{"manager": filepath.Join(ground.Root, "bin", "manager")},
+		Env: []string{"PATH=" + os.Getenv("PATH"), wire.EnvTokenFile + "=" + wire.TokenFile, wire.EnvTerminationFile + "=" + wire.TerminationFile, journalVariable + "=" + journal},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(node.Stop)
+})

@@ -1,0 +1,168 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// errand returns a resource of testdata/jobs.yaml.
+func errand(kind, name string, spec map[string]any) *unstructured.Unstructured {
+	return harness.Custom(schema.GroupKind{Group: "jobs.ensign.test", Kind: kind}, namespace, name, spec)
+}
+
+// ofRuns selects the Jobs of runs, and their pods.
+const ofRuns = "ensign.io/run=true"
+
+// preparesJobs gives the operator what runs in Jobs need, and content for them, until the spec's end.
+func preparesJobs(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "-k", "config/overlays/jobs/runs")
+	kubectl(ctx, "apply", "-f", "test/node/testdata/jobs.yaml")
+	DeferCleanup(func(ctx context.Context) {
+		kubectl(ctx, "delete", "-f", "test/node/testdata/jobs.yaml", "--timeout=2m")
+		kubectl(ctx, "delete", "-k", "config/overlays/jobs/runs", "--timeout=1m")
+	})
+	var args []string
+	Expect(json.Unmarshal([]byte(kubectl(ctx, "get", "deployment", deployment, "--namespace="+operatorSpace, "--output=jsonpath={.spec.template.spec.containers[0].args}")), &args)).To(Succeed())
+	text, err := json.Marshal(append(args, "--watches-file=/etc/jobs/watches.yaml", "--job-address=ensign-jobs."+operatorSpace+".svc:8445"))
+	Expect(err).NotTo(HaveOccurred())
+	patch(ctx, fmt.Sprintf(`{"spec":{"template":{"spec":{
+		"containers":[{"name":"manager","args":%s,"volumeMounts":[{"name":"jobs","mountPath":"/etc/jobs"}]}],
+		"volumes":[{"name":"jobs","configMap":{"name":"jobs-content"}}]}}}}`, text))
+}
+
+// conditionOf reads a condition of a resource.
+func conditionOf(cr *unstructured.Unstructured, kind string) func(context.Context) (harness.Condition, error) {
+	return func(ctx context.Context) (harness.Condition, error) {
+		err := api.Get(ctx, client.ObjectKeyFromObject(cr), cr)
+		return harness.ConditionOf(cr, kind), err
+	}
+}
+
+// runPod waits for the running pod of a run.
+func runPod(ctx context.Context) (pod corev1.Pod) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) (corev1.PodPhase, error) {
+		pods := &corev1.PodList{}
+		err := api.List(ctx, pods, client.InNamespace(operatorSpace), client.HasLabels{"ensign.io/run"})
+		for _, one := range pods.Items {
+			if one.DeletionTimestamp == nil {
+				pod = one
+			}
+		}
+		return pod.Status.Phase, err
+	}).Should(Equal(corev1.PodRunning))
+	return pod
+}
+
+func noRunIsLeft(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func() string {
+		return kubectl(ctx, "get", "jobs,pods", "--namespace="+operatorSpace, "--selector="+ofRuns, "--output=name")
+	}).Should(BeEmpty())
+}
+
+// runsInJobs is what the kubelet, the container runtime and the network do to runs in Jobs.
+func runsInJobs(ctx context.Context) {
+	preparesJobs(ctx)
+	successful := And(HaveField("Status", "True"), HaveField("Reason", "Successful"))
+	By("a run that outlives two restarts of the manager")
+	long := errand("Errand", "long", map[string]any{"seconds": int64(60)})
+	Expect(api.Create(ctx, long)).To(Succeed())
+	began := runPod(ctx)
+	for range 2 {
+		kubectl(ctx, "rollout", "restart", "deployment/"+deployment, "--namespace="+operatorSpace)
+		rollOut(ctx)
+	}
+	Expect(runPod(ctx).UID).To(Equal(began.UID))
+	Eventually(ctx, conditionOf(long, "Successful")).Should(successful)
+	noRunIsLeft(ctx)
+
+	By("a stranger in the network")
+	output, err := command(ctx, "kubectl", "run", "stranger", "--image="+image, "--restart=Never", "--rm", "--attach", "--quiet", "--command", "--", "python3", "-c", `
+import ssl, urllib.request, urllib.error
+token = open("/var/run/secrets/kubernetes.io/serviceaccount/token").read()
+for path in "/v1/claim", "/v1/events", "/v1/api/api/v1/namespaces":
+    request = urllib.request.Request("https://ensign-jobs.`+operatorSpace+`.svc:8445" + path, data=b"{}", headers={"Authorization": "Bearer " + token})
+    try:
+        print(urllib.request.urlopen(request, context=ssl._create_unverified_context()).status)
+    except urllib.error.HTTPError as e:
+        print(e.code)
+`).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	Expect(strings.Fields(string(output))).To(Equal([]string{"401", "401", "401"}))
+
+	By("an image that nobody has")
+	puzzle := errand("Puzzle", "puzzle", nil)
+	Expect(api.Create(ctx, puzzle)).To(Succeed())
+	Eventually(ctx, conditionOf(puzzle, "Running")).Should(HaveField("Message", MatchRegexp("(?s)nobody-has-this")))
+	Expect(api.Delete(ctx, puzzle)).To(Succeed())
+	noRunIsLeft(ctx)
+
+	By("an eviction by the API, as when a node is drained")
+	evicted := errand("Errand", "evicted", map[string]any{"seconds": int64(600)})
+	Expect(api.Create(ctx, evicted)).To(Succeed())
+	pod := runPod(ctx)
+	Expect(api.SubResource("eviction").Create(ctx, &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}})).To(Succeed())
+	Eventually(ctx, conditionOf(evicted, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", MatchRegexp("(?i)evict"))))
+	Expect(api.Delete(ctx, evicted)).To(Succeed())
+	noRunIsLeft(ctx)
+
+	By("a run that takes more memory than its pod may")
+	greedy := errand("Errand", "greedy", map[string]any{"greedy": true})
+	Expect(api.Create(ctx, greedy)).To(Succeed())
+	Eventually(ctx, conditionOf(greedy, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", MatchRegexp("(?i)memory|OOM|killed"))))
+	Expect(api.Delete(ctx, greedy)).To(Succeed())
+	noRunIsLeft(ctx)
+}
+
+// measuresJobs says how much longer a run in a Job takes than a cold one in the manager.
+func measuresJobs(ctx context.Context) {
+	preparesJobs(ctx)
+	const rounds = 20
+	for i := range rounds {
+		for _, kind := range []string{"Chore", "Errand"} {
+			cr := errand(kind, strings.ToLower(kind)+"-"+strconv.Itoa(i), nil)
+			Expect(api.Create(ctx, cr)).To(Succeed())
+			Eventually(ctx, conditionOf(cr, "Successful")).Should(HaveField("Status", "True"))
+		}
+	}
+	log := kubectl(ctx, "logs", "--namespace="+operatorSpace, "deployment/"+deployment, "--container=manager", "--tail=-1")
+	median := func(kind string) time.Duration {
+		GinkgoHelper()
+		var seconds []float64
+		for _, found := range regexp.MustCompile(`run succeeded.*Kind=`+kind+`".*"seconds": ([\d.]+)`).FindAllStringSubmatch(log, -1) {
+			value, err := strconv.ParseFloat(found[1], 64)
+			Expect(err).NotTo(HaveOccurred())
+			seconds = append(seconds, value)
+		}
+		Expect(seconds).To(HaveLen(rounds), kind)
+		slices.Sort(seconds)
+		return time.Duration(seconds[rounds/2] * float64(time.Second))
+	}
+	local, inJob := median("Chore"), median("Errand")
+	AddReportEntry("median of 20 cold runs in the manager", local.String(), ReportEntryVisibilityAlways)
+	AddReportEntry("median of 20 runs in Jobs", inJob.String(), ReportEntryVisibilityAlways)
+	AddReportEntry("a Job costs (goal: 1.5 s)", (inJob - local).String(), ReportEntryVisibilityAlways)
+	kubectl(ctx, "delete", "chores,errands", "--all", "--timeout=2m")
+	noRunIsLeft(ctx)
+}
