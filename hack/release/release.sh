@@ -169,7 +169,7 @@ sign() {
 
 # check looks at the release as somebody who fetches it.
 check() {
-  local name image program
+  local name image program said
   (cd "$out" && sha256sum --check --quiet SHA256SUMS)
   if [[ -f $out/SHA256SUMS.sig ]]; then
     openssl dgst -sha256 -verify "$out/release.pub" -signature <(base64 -d "$out/SHA256SUMS.sig") "$out/SHA256SUMS"
@@ -186,7 +186,9 @@ check() {
   made check "$out" "$version"
   program=ensign-$version-$(go env GOHOSTOS)-$(go env GOHOSTARCH)
   tar -C "$work" -xzf "$out/$program.tar.gz"
-  "$work/$program/ensign" version | tee /dev/stderr | grep -qF "ensign v$version (commit $commit)"
+  said=$("$work/$program/ensign" version)
+  printf '%s says: %s\n' "$program.tar.gz" "$said"
+  [[ $said == "ensign v$version (commit $commit)" ]] || die "that is another version than v$version of $commit"
 }
 
 # serve starts the registry and makes the key of a dry run.
