@@ -1,0 +1,107 @@
+package docs
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const errorsPage = "docs/reference-errors.md"
+
+// startsFrom are the files and directories whose errors end the manager at its start, or a run
+// before its content, beside those of watches.yaml, which docs/reference-errors.md has in one row.
+var startsFrom = []string{
+	"internal/operator", "internal/config", "internal/chart/seal", "internal/cli/flags.go", "internal/cli/logger.go",
+	"internal/ansible/pyenv/inspect.go", "internal/ansible/pyenv/canary.go", "internal/ansible/pyenv/find.go",
+	"internal/ansible/extravars/snakecase.go", "internal/controller/settings.go", "internal/fence",
+}
+
+// onlyBeside are messages that stand beside one that is in the page.
+var onlyBeside = []string{"no %s", "%s is not executable", "the Python of %s is gone", "the canary play printed nothing", "can't be used", "runs were still", "(lease %s)", "became %v"}
+
+// messages returns the texts of errors, without those that only say where another error came from.
+func (s *source) messages(dir string) []string {
+	return slices.DeleteFunc(s.texts(dir, func(node ast.Node) []ast.Expr {
+		call, ok := node.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return nil
+		}
+		named, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || named.Sel.Name != "Errorf" && named.Sel.Name != "New" {
+			return nil
+		}
+		return call.Args[:1]
+	}), func(text string) bool {
+		said := strings.TrimSpace(regexp.MustCompile(`%[\w.+#]*`).ReplaceAllString(text, ""))
+		return strings.HasSuffix(text, "%w") && !strings.Contains(text, "program") && !strings.Contains(text, "start ansible-runner") &&
+			!strings.HasPrefix(text, "listen for") && !strings.Contains(text, "has changed") || len(said) < 10 ||
+			slices.ContainsFunc(onlyBeside, func(known string) bool { return strings.Contains(text, known) })
+	})
+}
+
+// TestEachErrorIsInTheIndex: who searches the page for what is shown finds it, and what the page
+// has is shown.
+func TestEachErrorIsInTheIndex(t *testing.T) {
+	s, page := parseSource(t), read(t, errorsPage)
+	vocabulary := func(section string, code, harmless []string) {
+		said := firstCells(part(t, page, "\n## "+section+"\n", "\n## "))
+		for _, word := range code {
+			if !slices.Contains(said, word) && !slices.Contains(harmless, word) {
+				t.Errorf("%s: %q is not in %s", section, word, errorsPage)
+			}
+		}
+		for _, word := range said {
+			if !slices.Contains(code, word) && !s.says(word) {
+				t.Errorf("%s: the code has no %q", section, word)
+			}
+		}
+	}
+	fromCode := slices.Concat(
+		s.typed("pkg/content", "Reason"), s.typed("internal/ansible/jobevent", "Reason"), s.typed("internal/chart/runner", "Reason"),
+		s.typed("internal/chart/values", "Reason"), s.constants("internal/controller/status", "Reason[A-Z].*"),
+		s.literals("internal/chart/engine", "(Install|Upgrade|Uninstall|Reconcile)(Error|Successful)|NotCompared|Initialized"),
+	)
+	vocabulary("Reasons of conditions", fromCode,
+		[]string{"Successful", "Running", "Initialized", "InstallSuccessful", "UpgradeSuccessful", "UninstallSuccessful"})
+	vocabulary("Events", append(s.constants("internal/controller", "event[A-Z].*"), s.constants("internal/chart/engine", "event[A-Z].*")...), []string{"Reconcile"})
+	vocabulary("Findings of `ensign check`", s.findings(), nil)
+
+	said := append(firstCells(part(t, page, "\n## The manager does not start\n", "\n## ")), firstCells(part(t, page, "\n## A run is refused or ended\n", "\n## "))...)
+	for _, place := range startsFrom {
+		for _, message := range s.messages(place) {
+			if !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(message, text) }) {
+				t.Errorf("%s: no row has a part of %q", place, message)
+			}
+		}
+	}
+	for _, text := range said {
+		if !strings.Contains(text, "LINE") && !s.says(text) {
+			t.Errorf("no program says %q", text)
+		}
+	}
+}
+
+// says reports whether a text of a program, which is no test, contains the words.
+func (s *source) says(words string) bool {
+	for name, file := range s.files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		found := false
+		ast.Inspect(file, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				text, err := strconv.Unquote(literal.Value)
+				found = found || err == nil && strings.Contains(text, words)
+			}
+			return !found
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
