@@ -95,8 +95,8 @@ FENCE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 def indented(markdown: str) -> str:
     """Write lists as Python's Markdown insists on.
 
-    What belongs to an item is indented by four columns, and a blank line is before the next item
-    where one is within the item.
+    What belongs to an item is indented by four columns. A blank line is before a list, and before
+    the next item where one is within the item.
     """
     lines, more, fenced, blank = [], 0, False, False
     for line in markdown.splitlines():
@@ -109,7 +109,8 @@ def indented(markdown: str) -> str:
             continue
         else:
             item = ITEM.match(line)
-            if item and more and blank:
+            begins = item and not more and lines and lines[-1] and item[0].strip() in ("-", "1.")
+            if begins or (item and more and blank):
                 lines.append("")
             more = 4 - len(item[0]) if item else 0
             blank = False

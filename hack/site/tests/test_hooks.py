@@ -61,6 +61,7 @@ def test_a_link_holds_on_the_site(source: str, text: str, want: str) -> None:
     [
         ("1. a\n\n   ```\n   code\n   ```\n2. b\n", "1. a\n\n    ```\n    code\n    ```\n\n2. b\n"),
         ("- a\n  more\n- b\n", "- a\n    more\n- b\n"),
+        ("words\n- a\n- b\n2. c\n", "words\n\n- a\n- b\n2. c\n"),
         ("words\n\n    code\n", "words\n\n    code\n"),
         ("- a\n\n```\n  code\n```\n", "- a\n\n```\n  code\n```\n"),
     ],
