@@ -29,7 +29,7 @@ type unwanted string
 func (u unwanted) Error() string { return string(u) }
 
 // Is reports that it is content.ErrUnwanted, whose text would add nothing.
-func (unwanted) Is(target error) bool { return target == content.ErrUnwanted } //nolint:errorlint // It is asked for errors one by one.
+func (unwanted) Is(target error) bool { return target == content.ErrUnwanted }
 
 // Attempts counts the attempts that are at work in a manager. Its Stop is the first phase
 // of the manager's stop: no attempt begins any more and all runs are ended, while the API

@@ -87,6 +87,11 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	a.beginRun()
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
+	return r.ended(runCtx, a, result)
+}
+
+// ended concludes the attempt of a run that has ended here, unless there is nothing to report of it.
+func (r *Reconciler) ended(runCtx context.Context, a *attempt, result content.Result) error {
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it, or goes on with it.
 	}

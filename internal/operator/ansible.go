@@ -129,6 +129,9 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 		}
 		return a.ready(ctx)
 	}
+	if len(inJobs(list, false)) == 0 {
+		o.Cold = true // A Job has one run.
+	}
 	a.warm = newWarmServer(o, env, a.runner, a.allContentPaths(paths.Roles, collectionTrees(collectionsPath)))
 	o.Logger.Info("runs have a Python environment", "ansibleCore", info.AnsibleCore, "ansibleRunner", info.AnsibleRunner, "python", env.Python)
 	return nil

@@ -226,6 +226,15 @@ func TestARunInAJob(t *testing.T) {
 	}
 	x.Concluded("u")
 	b.noJob()
+	for _, action := range b.client.Actions() {
+		deletion, is := action.(clienttesting.DeleteActionImpl)
+		if !is {
+			continue
+		}
+		if o := deletion.DeleteOptions; o.Preconditions == nil || *o.Preconditions.UID != job.UID || *o.PropagationPolicy != metav1.DeletePropagationForeground {
+			t.Errorf("another Job of the name could be deleted, or one whose pod is there: %+v", o)
+		}
+	}
 }
 
 // The next manager goes on with a run, under its ID and from the event that comes next. The second

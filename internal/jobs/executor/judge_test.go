@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +123,7 @@ func TestTheFateOfAJobThatIsThere(t *testing.T) {
 				job.Labels[template.OperatorLabel] = test.labels
 			}
 			job.Annotations = map[string]string{template.RequestAnnotation: "r", template.RunAnnotation: "earlier"}
-			for name, value := range *parsed[map[string]string](t, test.annotations+"\n") {
-				job.Annotations[name] = value
-			}
+			maps.Copy(job.Annotations, *parsed[map[string]string](t, test.annotations+"\n"))
 			x := &Runner{Source: template.Source{Operator: "ours"}, ManageStatus: !test.unmanaged}
 			if got := x.fateOf(job, test.attempt, "mine"); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -129,6 +130,6 @@ func (x *Runner) annotations(r *run) map[string]string {
 	return map[string]string{
 		template.RunAnnotation: r.id, template.RequestAnnotation: r.attempt.Request,
 		template.ResourceAnnotation: r.assignment.Spec.CR, template.KindAnnotation: r.assignment.Spec.Watch,
-		template.GenerationAnnotation: fmt.Sprint(r.attempt.Generation), template.FinalizerAnnotation: fmt.Sprint(r.attempt.Finalizing),
+		template.GenerationAnnotation: strconv.FormatInt(r.attempt.Generation, 10), template.FinalizerAnnotation: strconv.FormatBool(r.attempt.Finalizing),
 	}
 }

@@ -27,7 +27,7 @@ const (
 	tokenVolume  = "ensign-run-token"
 	tokenSeconds = 3600
 	// apiTokenMount is where Kubernetes mounts the token of a pod's service account.
-	apiTokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
+	apiTokenMount = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // The path of a directory.
 	// deadlineReserve is how much longer than the run its Job may take: the agent ends the run
 	// first, and says why.
 	deadlineReserve = time.Minute

@@ -143,6 +143,10 @@ func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Dura
 		return
 	}
 	values := append(lastLine(run, result, elapsed), "run", run.ID)
+	if result.Detached {
+		l.options.Logger.Info("the run goes on in its Job, for the next manager", "cr", run.Object, "watch", run.Watch.String(), "run", run.ID)
+		return
+	}
 	switch outcome.Verdict {
 	case content.Succeeded:
 		l.options.Logger.Info("run succeeded", values...)

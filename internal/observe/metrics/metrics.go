@@ -163,6 +163,9 @@ func (m *Metrics) JobEvent(run content.Run, event jobevent.Event) {
 func (m *Metrics) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
 	watch := run.Watch.String()
 	m.live.WithLabelValues(watch).Dec()
+	if result.Detached { // The next manager counts it.
+		return
+	}
 	m.runs.WithLabelValues(watch, cmp.Or(result.Account.Start, jobevent.StartCold)).Inc()
 	m.results.WithLabelValues(watch, resultOf(result.Outcome.Verdict)).Inc()
 	m.durations.WithLabelValues(watch).Observe(elapsed.Seconds())

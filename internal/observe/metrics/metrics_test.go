@@ -65,7 +65,7 @@ ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="succeeded"} 1
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="canceled"} 0
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="failed"} 0
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="succeeded"} 0
-# HELP ansible_operator_runs_total Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, cold ones were not.
+# HELP ansible_operator_runs_total Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, those of mode job executed in Jobs, and cold ones neither.
 # TYPE ansible_operator_runs_total counter
 ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="cold"} 3
 ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="warm"} 1
@@ -117,5 +117,22 @@ func TestTheRunDirectoryIsReadAtEachScrape(t *testing.T) {
 	}
 	if err := metrics.RegisterRunDirectory(registry, func() int64 { return 0 }); err == nil {
 		t.Error("want an error for a name that is taken")
+	}
+}
+
+// The next manager goes on with a run that is detached, and counts it.
+func TestARunThatGoesOnIsNotCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, metrics.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := content.Run{Watch: kind("K")}
+	m.RunStarted(run)
+	m.RunEnded(run, content.Result{Outcome: content.Outcome{Verdict: content.Canceled}, Detached: true}, time.Second)
+	for _, name := range []string{"ansible_operator_runs_total", "ansible_operator_reconcile_result"} {
+		if n, err := testutil.GatherAndCount(registry, name); n != 0 || err != nil {
+			t.Errorf("%s has %d series, %v", name, n, err)
+		}
 	}
 }
