@@ -65,6 +65,7 @@ func help(command *cobra.Command, seen map[string]bool) string {
 		}
 	})
 	if _, environment, ok := strings.Cut(command.UsageString(), "\nEnvironment:\n"); ok {
+		environment = strings.ReplaceAll(environment, "\n  ", ".\n\n") // A line is a sentence.
 		paragraphs = append(paragraphs, strings.Split(environment, "\n\n")...)
 	}
 	var text strings.Builder

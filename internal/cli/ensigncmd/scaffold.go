@@ -174,8 +174,8 @@ func newCreateAPICommand() *cobra.Command {
 		Use:   "api --group GROUP --version VERSION --kind KIND",
 		Short: "Add a kind to the project, with its content",
 		Long: `api adds a kind to the project in the working directory: its CRD, a sample,
-roles for people, the operator's rights, an entry in watches.yaml, a play for
-Molecule and, where asked for, a role or playbook with an example task, or a chart.
+roles for people, the operator's rights, an entry in watches.yaml and a play for
+Molecule. On request it also adds a role or playbook with an example task, or a chart.
 
 Without --generate-role and --generate-playbook the role roles/KIND, or
 playbooks/KIND.yml, has to be there. If the role has argument specs
