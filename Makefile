@@ -119,6 +119,14 @@ kubebuilder: ## Build kubebuilder and controller-gen, for a test, into bin/tools
 	@hack/tools/build.sh kubebuilder
 	@hack/tools/build.sh controller-gen
 
+.PHONY: promtool
+promtool: ## Build promtool, for a test of the alerts, into bin/tools (2 to 3 minutes on two cores, once).
+	@hack/tools/build.sh promtool
+
+.PHONY: prometheus
+prometheus: ## Build Prometheus, for a test of test-all, into bin/tools (a minute more than promtool, once).
+	@hack/tools/build.sh prometheus
+
 .PHONY: mariadb
 mariadb: ## Put MariaDB's programs that are not on PATH into .dev/mariadb, without root (Debian's packages, 5 s, once).
 	@hack/mariadb.sh
@@ -130,7 +138,7 @@ controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or
 ##@ Check
 
 .PHONY: test
-test: build controlplane helm kubebuilder mariadb python ## Unit tests, then the suites on a real control plane with real Ansible.
+test: build controlplane helm kubebuilder promtool mariadb python ## Unit tests, then the suites on a real control plane with real Ansible.
 	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
@@ -138,7 +146,7 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm kubebuilder mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
+test-all: build controlplane helm kubebuilder promtool prometheus mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold jobs
 	@$(MAKE) molecule
 	@LONG=1 hack/node/test.sh || (($$? == 77))

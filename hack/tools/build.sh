@@ -4,7 +4,8 @@
 #   hack/tools/build.sh NAME    NAME is a folder here, a module of its own: the tool's
 #                               dependencies are not the product's
 #
-# The sources come from the Go module proxy, pinned byte for byte by the folder's go.sum.
+# The sources come from the Go module proxy, pinned byte for byte by the folder's go.sum. Build
+# tags are in the folder's file tags, if it has one.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -15,9 +16,11 @@ out=$(cd "$here/../.." && pwd -P)/bin/tools/$name
   exit 2
 }
 cd "$here/$name"
-expected=$(go env GOVERSION && cat go.mod go.sum)
+tags=
+[[ ! -f tags ]] || tags=$(<tags)
+expected=$(go env GOVERSION && printf '%s' "${tags:+$tags$'\n'}" && cat go.mod go.sum)
 [[ ! -x $out || ! -f $out.stamp || $(<"$out.stamp") != "$expected" ]] || exit 0
 printf 'building %s; 1 to 6 minutes on two cores, once\n' "$name"
 rm -f "$out.stamp"
-GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0 ../../compile/compile.sh "$name" -buildvcs=false -ldflags '-s -w' -o "$out" tool
+GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0 ../../compile/compile.sh "$name" -buildvcs=false -tags "$tags" -ldflags '-s -w' -o "$out" tool
 printf '%s' "$expected" >"$out.stamp"
