@@ -222,6 +222,7 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 			c.next = now.Add(after)
 		}
 	}
+	r.states.move(a.entry, c.phaseAfter())
 	a.conclusion = &c
 	st.last, st.unwritten, st.due = &c, true, time.Time{}
 }

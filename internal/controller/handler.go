@@ -42,6 +42,7 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	h.warnOfAnnotations(ctx, nil, e.Object)
 	h.writers.See(h.watch, e.Object)
 	setReferences(h.related, h.watch, client.ObjectKeyFromObject(e.Object), e.Object)
+	h.states.of(client.ObjectKeyFromObject(e.Object)) // Counted from now on.
 	h.notify(e.Object, nil)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, priorityOf(e.Object)))
 }
@@ -51,7 +52,7 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //   - The event may be about two objects of the same name: the old one was deleted and the
 //     new one created since the last event.
 //   - A CR that gains the labels of the selector runs, even if this version of it ran before
-//     it lost them.
+//     it lost them. One that loses them is read once more, and then counted no more.
 //   - An update that changes nothing counts if content has not run for its version: the
 //     version's own event may have ended the wait of an attempt that read an older one.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
@@ -63,6 +64,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	case replaced(e):
 		h.notify(e.ObjectOld, errGone)
 		before = nil
+	case !isWatched(h.watch, e.ObjectNew): // It was until now.
 	case !isWatched(h.watch, e.ObjectOld):
 		h.states.of(name).mailbox.markDirty(causeSelected)
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -453,6 +454,7 @@ func (g *game) restart() {
 
 // check looks at what must hold at any time when nothing moves.
 func (g *game) check() {
+	g.isCounted(uncounted)
 	cr := g.boss.view.cached
 	idle := cr == nil || cr.GetDeletionTimestamp() != nil && !holdsFinalizer(&g.watch, cr)
 	if cr == nil && g.boss.gates.waits() && g.boss.informed() {
@@ -519,6 +521,9 @@ func (g *game) present(cr *unstructured.Unstructured) {
 		return
 	}
 	if !isWatched(&g.watch, cr) {
+		if all := g.boss.reconciler.Resources(); !maps.Equal(all, noPhases()) {
+			g.fail("it is not the watch's, and counted: %v", all)
+		}
 		return
 	}
 	conditions := fmt.Sprint(cr.Object["status"])
@@ -526,8 +531,10 @@ func (g *game) present(cr *unstructured.Unstructured) {
 		g.fail("paused is %v, reported is %s", paused(&g.watch, cr), conditions)
 	}
 	if paused(&g.watch, cr) {
+		g.isCounted(PhasePaused)
 		return
 	}
+	g.isCounted(PhaseSucceeded)
 	if strings.Contains(conditions, "SlowedDown") {
 		g.fail("it is slowed down for ever: %s", conditions)
 	}
@@ -549,7 +556,24 @@ func (g *game) present(cr *unstructured.Unstructured) {
 	}
 }
 
+// isCounted checks that the CR is counted once in the phase, and in no other. uncounted: at most
+// once, in any.
+func (g *game) isCounted(want Phase) {
+	all := g.boss.reconciler.Resources()
+	number := 0
+	for _, n := range all {
+		number += n
+		if n < 0 || number > 1 || want != uncounted && all[want] != 1 {
+			g.fail("want one in phase %q, counted are %v", want, all)
+			return
+		}
+	}
+}
+
 func (g *game) absent() {
+	if all := g.boss.reconciler.Resources(); !maps.Equal(all, noPhases()) {
+		g.fail("it is counted: %v", all)
+	}
 	states := &g.boss.reconciler.states
 	if len(states.byName) > 0 {
 		g.fail("it is remembered: %+v", states.byName[request.NamespacedName])

@@ -166,6 +166,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	a.proof = r.proofOf(runCtx, a)
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	a.finalizing = a.step == finalize
+	r.states.move(a.entry, a.phaseFound(a.phase))
 	return nil
 }
 

@@ -85,6 +85,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return err
 	}
 	a.beginRun()
+	r.states.move(a.entry, PhaseRunning)
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
 	return r.ended(runCtx, a, result)

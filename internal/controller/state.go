@@ -40,6 +40,8 @@ func (st *state) isNew() bool { return st.last == nil && st.version == version{u
 type entry struct {
 	state   state
 	mailbox mailbox
+	// phase is the one in which states counts the CR, and guarded by its lock.
+	phase Phase
 }
 
 // begin forgets what is known of a predecessor of the same name. The reason for which the name
@@ -53,9 +55,11 @@ func (e *entry) begin(uid types.UID) {
 type states struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*entry
+	// phases has the number of entries in each phase; nil before the first.
+	phases map[Phase]int
 }
 
-// of returns the entry of the name, a new one if there is none.
+// of returns the entry of the name, a new one if there is none: a CR that waits.
 func (s *states) of(name types.NamespacedName) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,6 +70,7 @@ func (s *states) of(name types.NamespacedName) *entry {
 	if found == nil {
 		found = &entry{}
 		s.byName[name] = found
+		s.count(found, PhaseWaiting)
 	}
 	return found
 }
@@ -74,7 +79,10 @@ func (s *states) of(name types.NamespacedName) *entry {
 func (s *states) forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byName, name)
+	if found := s.byName[name]; found != nil {
+		s.count(found, uncounted)
+		delete(s.byName, name)
+	}
 }
 
 // mailboxOf returns the mailbox of the name; nil if nothing is kept of it.

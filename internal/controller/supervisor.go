@@ -56,6 +56,16 @@ type Supervisor struct {
 	// unready is why the controller does not work although its kind is served; nil if it
 	// works, or if the kind is not served.
 	unready atomic.Pointer[error]
+	// reconciler is the one at work; nil while none is.
+	reconciler atomic.Pointer[Reconciler]
+}
+
+// Resources returns how many CRs are in each phase; nil while the controller does not work.
+func (s *Supervisor) Resources() map[Phase]int {
+	if r := s.reconciler.Load(); r != nil {
+		return r.Resources()
+	}
+	return nil
 }
 
 // Check is a readiness check: it fails while the kind is served and its cache is not
@@ -107,6 +117,8 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	if err != nil {
 		return err
 	}
+	s.reconciler.Store(reconciler)
+	defer s.reconciler.Store(nil)
 	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
 	defer cancel()
 	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))

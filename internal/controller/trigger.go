@@ -94,7 +94,7 @@ func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstr
 			return isWatched(watch, e.Object)
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
-			return replaced(e) || isWatched(watch, e.ObjectNew)
+			return replaced(e) || isWatched(watch, e.ObjectNew) || isWatched(watch, e.ObjectOld)
 		},
 		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
 			return isWatched(watch, e.Object)

@@ -39,7 +39,7 @@ func TestUpdatesThatTrigger(t *testing.T) {
 		"one that means nothing there":                  {plainWatch(), widget(), widget(withAnnotations(map[string]string{watches.ChartAnnotations + "upgrade-force": "true"})), false},
 		"kubectl's record of the last apply":            {asked, widget(), widget(withAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})), false},
 		"gaining the selector's label":                  {selectorWatch(), widget(), widget(on), true},
-		"losing it":                                     {selectorWatch(), widget(on), widget(withGeneration(2)), false},
+		"losing it, after which it is counted no more":  {selectorWatch(), widget(on), widget(withGeneration(2)), true},
 		"a change of what the selector leaves out":      {selectorWatch(), widget(), widget(withGeneration(2)), false},
 		"deletion of one that lost its label":           {selectorWatch(), widget(withFinalizers(ourFinalizer)), widget(withFinalizers(ourFinalizer), deleting), true},
 		"new content of a kind without generations":     {plainWatch(), widget(content("a")), widget(content("b")), true},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -55,12 +56,16 @@ type components struct {
 	registerer *registrations
 	counters   *metrics.Metrics
 	observers  []content.Observer
+	// supervisors are those of the watches. They are complete before the manager leads.
+	supervisors map[schema.GroupVersionKind]*controller.Supervisor
 }
 
 // compose makes everything that the watches need and adds it to the manager. None of it runs yet,
 // and nothing is changed at the API server. The caller closes the components, also after an error.
 func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error) {
-	c := &components{Manager: m, list: list, registerer: &registrations{Registerer: m.options.Registerer}}
+	c := &components{
+		Manager: m, list: list, registerer: &registrations{Registerer: m.options.Registerer}, supervisors: map[schema.GroupVersionKind]*controller.Supervisor{},
+	}
 	for _, step := range []func(context.Context) error{
 		c.prepare, c.reachServer, c.observeRuns, c.followObjects, c.serveRuns, c.readObjects, c.addWatches,
 	} {

@@ -174,7 +174,7 @@ func (c *components) slotsOf(w watches.Watch) *slots.Slots {
 	return c.slots
 }
 
-// Waiting implements metrics.Slots.
+// Waiting implements metrics.Leader.
 func (c *components) Waiting(watch schema.GroupVersionKind) int {
 	return c.slots.Waiting(watch) + c.jobSlots.Waiting(watch)
 }

@@ -42,10 +42,35 @@ func (c *components) observeRuns(context.Context) (err error) {
 	c.slots.ObserveWait, c.jobSlots.ObserveWait = c.counters.ObserveWait, c.counters.ObserveWait
 	err = errors.Join(
 		metrics.RegisterRunDirectory(c.registerer, c.place.root.Bytes),
-		c.counters.RegisterSlots(c, c.slots.Limit(), kindsOf(c.list)),
+		c.counters.RegisterLeader(leader{c}, kindsOf(c.list)),
 	)
 	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}
 	return err
+}
+
+// leader shows what the manager has while it leads.
+type leader struct{ *components }
+
+// Leads implements metrics.Leader.
+func (l leader) Leads() bool {
+	select {
+	case <-l.Elected():
+		return true
+	default:
+		return false
+	}
+}
+
+// Slots implements metrics.Leader.
+func (l leader) Slots() int { return l.slots.Limit() }
+
+// Resources implements metrics.Leader.
+func (l leader) Resources(watch schema.GroupVersionKind) map[string]int {
+	states := map[string]int{}
+	for phase, number := range l.supervisors[watch].Resources() {
+		states[string(phase)] = number
+	}
+	return states
 }
 
 // logOptions returns how the log shows runs. Check has passed.

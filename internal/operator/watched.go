@@ -104,6 +104,7 @@ func (c *components) addWatches(context.Context) error {
 			return err
 		}
 		s := c.supervisor(watch, runs)
+		c.supervisors[watch.GVK] = s
 		if err := c.Add(s); err != nil {
 			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
 		}

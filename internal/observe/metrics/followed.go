@@ -8,7 +8,7 @@ func (m *Metrics) SetFollowed(purpose, kind, namespace, state string) {
 	labels := prometheus.Labels{"purpose": purpose, "resource": kind, "namespace": namespace}
 	m.followed.DeletePartialMatch(labels)
 	if state != "" {
-		labels["state"] = state
+		labels[labelState] = state
 		m.followed.With(labels).Set(1)
 	}
 }

@@ -18,6 +18,7 @@ const (
 	labelResult = "result"
 	labelMode   = "mode"
 	labelBy     = "by"
+	labelState  = "state"
 )
 
 // The values of labelBy.
@@ -26,8 +27,9 @@ const (
 	byBucket  = "bucket"
 )
 
-// runBuckets are in seconds, from the duration of a warm run to the longest default timeout.
-var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
+// runBuckets are in seconds, from the duration of content that is a function of a Go program to the
+// longest default timeout.
+var runBuckets = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
 // waitBuckets are in seconds, from no wait to the duration of a run with the longest default
 // timeout.
@@ -88,7 +90,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		}, []string{labelGVK}),
 		followed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
-		}, []string{"purpose", "resource", "namespace", "state"}),
+		}, []string{"purpose", "resource", "namespace", labelState}),
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ensign_operator_unknown_writes_total", Help: "Writes of runs whose result is not known, by cause.",
 		}, []string{"cause"}),
@@ -102,12 +104,17 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ensign_operator_unselected_resources", Help: "Resources that no shard selects, as one of the shards counts them each minute.",
 		}, []string{labelGVK}),
 	}
-	for _, c := range []prometheus.Collector{m.unselected, m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
+	return m, register(registry, m.unselected, m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown)
+}
+
+// register registers collectors until one cannot be.
+func register(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
+	for _, c := range collectors {
 		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("register a metric: %w", err)
+			return fmt.Errorf("register a metric: %w", err)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // InitWatch creates the series of a watch before its first run. So a missing kind is shown as not

@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"fmt"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // RegisterRunDirectory registers the gauge of the artifacts' size on disk. bytes is called at each
 // scrape.
@@ -12,8 +8,5 @@ func RegisterRunDirectory(registry prometheus.Registerer, bytes func() int64) er
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ansible_operator_run_directory_bytes", Help: "What the artifacts of ended runs take in the run directory, in bytes.",
 	}, func() float64 { return float64(bytes()) })
-	if err := registry.Register(gauge); err != nil {
-		return fmt.Errorf("register a metric: %w", err)
-	}
-	return nil
+	return register(registry, gauge)
 }

@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"fmt"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Warm counts the runs that were cold although they may be warm, and the modules of warm runs.
 type Warm struct {
@@ -29,12 +25,7 @@ func NewWarm() *Warm {
 
 // Register shows the counters in registry.
 func (w *Warm) Register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{w.fallbacks, w.modules, w.off} {
-		if err := registry.Register(collector); err != nil {
-			return fmt.Errorf("register a metric: %w", err)
-		}
-	}
-	return nil
+	return register(registry, w.fallbacks, w.modules, w.off)
 }
 
 // Off says that a mechanism is off.
