@@ -117,7 +117,7 @@ var _ = Describe("Rendering", func() {
 		for key := range template(ctx) {
 			Expect(other).NotTo(HaveKey(key))
 		}
-		Expect(fmt.Sprint(other)).To(And(ContainSubstring(`job="green-ensign-metrics"`), ContainSubstring("--leader-election-id=green-ensign.")))
+		Expect(fmt.Sprint(other)).To(ContainSubstring("--leader-election-id=green-ensign."))
 	})
 
 	DescribeTable("does what a value says", func(ctx SpecContext, set, want string) {

@@ -23,11 +23,13 @@ type Dashboard struct {
 
 // Panel is one of a dashboard's, or a row's title.
 type Panel struct {
-	ID         int    `json:"id"`
-	Type       string `json:"type"`
-	Title      string `json:"title"`
-	Datasource Source `json:"datasource"`
-	GridPos    struct {
+	ID int `json:"id"`
+	// Description says what is counted.
+	Description string `json:"description"`
+	Type        string `json:"type"`
+	Title       string `json:"title"`
+	Datasource  Source `json:"datasource"`
+	GridPos     struct {
 		X int `json:"x"`
 		Y int `json:"y"`
 		W int `json:"w"`
@@ -124,11 +126,17 @@ func Parse(query string) ([]Selector, error) {
 	return found, nil
 }
 
+// isFilter reports whether an operand only says which series of the other one count, so that nothing
+// above sees its labels.
+func isFilter(of *parser.BinaryExpr, operand parser.Node) bool {
+	return (of.Op == parser.LAND || of.Op == parser.LUNLESS) && parser.Node(of.RHS) == operand
+}
+
 // selector returns what is asked for, below the expressions of the path.
 func selector(asked *parser.VectorSelector, path []parser.Node) (Selector, error) {
 	s := Selector{Metric: asked.Name}
 	quantile := false
-	for _, above := range path {
+	for i, above := range path {
 		switch above := above.(type) {
 		case *parser.AggregateExpr:
 			if !above.Without {
@@ -138,6 +146,9 @@ func selector(asked *parser.VectorSelector, path []parser.Node) (Selector, error
 				return s, fmt.Errorf("histogram_quantile of %s without the label le", s.Metric)
 			}
 		case *parser.BinaryExpr:
+			if isFilter(above, append(path[:len(path):len(path)], asked)[i+1]) {
+				s.Labels = nil
+			}
 			if above.VectorMatching != nil && above.VectorMatching.On {
 				s.Labels = append(s.Labels, above.VectorMatching.MatchingLabels...)
 			}

@@ -48,8 +48,8 @@ func TestTheDashboardCanBeImported(t *testing.T) {
 				t.Errorf("panel %q does not ask the data source that was chosen", panel.Title)
 			}
 		}
-		if (len(panel.Targets) == 0) != (panel.Type == "row") {
-			t.Errorf("panel %q has %d queries", panel.Title, len(panel.Targets))
+		if isRow := panel.Type == "row"; (len(panel.Targets) == 0) != isRow || (panel.Description == "") != isRow {
+			t.Errorf("panel %q has %d queries, and counts %q", panel.Title, len(panel.Targets), panel.Description)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestTheDashboardShowsTheFourSignalsAndTheQueue(t *testing.T) {
 			rows = append(rows, panel.Title)
 		}
 	}
-	if diff := cmp.Diff([]string{"At a glance", "Traffic", "Latency", "Errors", "Saturation", "Queue"}, rows); diff != "" {
+	if diff := cmp.Diff([]string{"At a glance", "Resources", "Traffic", "Latency", "Errors", "Saturation", "Queue"}, rows); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -75,8 +75,8 @@ func TestEveryQueryIsWellFormed(t *testing.T) {
 		t.Errorf("only %d selectors", len(selectors))
 	}
 	for _, s := range selectors {
-		if !slices.Contains(s.Labels, "job") {
-			t.Errorf("%s is asked for of all jobs", s.Metric)
+		if !slices.Contains(s.Labels, "job") || !slices.Contains(s.Labels, "namespace") {
+			t.Errorf("%s is asked for of all installs", s.Metric)
 		}
 	}
 }
@@ -89,8 +89,9 @@ func TestParse(t *testing.T) {
 		},
 		`histogram_quantile(0.95, sum by (le) (rate(z_bucket[1h])))`:     {{Metric: "z_bucket", Labels: []string{"le"}}},
 		`histogram_quantile(0.95, sum without (a) (rate(z_bucket[1h])))`: {{Metric: "z_bucket", Labels: []string{"le"}}},
-		`x / on (a) y`:               {{Metric: "x", Labels: []string{"a"}}, {Metric: "y", Labels: []string{"a"}}},
-		`(1 - max by (a) (x)) * 100`: {{Metric: "x", Labels: []string{"a"}}},
+		`x / on (a) y`:                {{Metric: "x", Labels: []string{"a"}}, {Metric: "y", Labels: []string{"a"}}},
+		`min by (a) (x and on (b) y)`: {{Metric: "x", Labels: []string{"a", "b"}}, {Metric: "y", Labels: []string{"b"}}},
+		`(1 - max by (a) (x)) * 100`:  {{Metric: "x", Labels: []string{"a"}}},
 	} {
 		got, err := dashboard.Parse(query)
 		if err != nil {
