@@ -120,7 +120,7 @@ kubebuilder: ## Build kubebuilder and controller-gen, for a test, into bin/tools
 	@hack/tools/build.sh controller-gen
 
 .PHONY: promtool
-promtool: ## Build promtool, for a test of the alerts, into bin/tools (2 to 3 minutes on two cores, once).
+promtool: ## Build promtool, for a test of the alerts, into bin/tools (two or three minutes on two cores, once).
 	@hack/tools/build.sh promtool
 
 .PHONY: prometheus

@@ -27,10 +27,17 @@ type file struct {
 	content []byte
 	// edits is true for a file that exists.
 	edits bool
+	// link is where a symbolic link leads to, relative to it; "" is a file.
+	link string
 }
 
 func (p *Plan) create(path string, content []byte) {
 	p.files = append(p.files, file{path: path, content: content})
+}
+
+// link plans a symbolic link.
+func (p *Plan) link(path, target string) {
+	p.files = append(p.files, file{path: path, link: target})
 }
 
 // planned returns the place of a file in the plan; -1 if it has none.
@@ -107,7 +114,10 @@ func (p *Plan) write(f file) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if !f.edits {
+	switch {
+	case f.link != "":
+		return os.Symlink(filepath.FromSlash(f.link), path)
+	case !f.edits:
 		return os.WriteFile(path, f.content, 0o644) //nolint:gosec // Sources, for everyone to read.
 	}
 	// Whoever reads it meanwhile, such as a manager that starts, gets the whole of one version.

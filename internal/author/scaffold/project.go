@@ -87,6 +87,9 @@ func Init(dir string, p Project, kinds ...Kind) (*Plan, error) {
 			plan.create(path, content)
 		}
 	})
+	if err == nil {
+		err = p.derive(plan)
+	}
 	for _, k := range kinds {
 		if err == nil {
 			err = k.addTo(plan)

@@ -1,0 +1,62 @@
+package scaffold
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/ensign-operator/ensign/charts"
+	"github.com/ensign-operator/ensign/config"
+)
+
+// chartDir is where the chart of a project is. Its charts/ are content.
+const chartDir = "config/chart"
+
+// chartLinks are the links by which the chart has what config/ has.
+func chartLinks() map[string]string {
+	return map[string]string{"files/crds": "../../crd/bases", "files/rbac": "../../rbac", "files/alerts.yaml": "../../prometheus/rules.yaml"}
+}
+
+// derive plans the files of a project that are this repository's own but for names: what watches the
+// operator, what guards it, and its chart. A project with reconcilers in Go has no chart: it may
+// have webhooks, whose certificates need more.
+func (p Project) derive(plan *Plan) error {
+	err := p.deriveTree(config.Files, ".", "config", plan)
+	if err != nil || p.Repo != "" {
+		return err
+	}
+	if err := p.deriveTree(charts.Files, "ensign", chartDir, plan); err != nil {
+		return err
+	}
+	for name, target := range chartLinks() {
+		plan.link(path.Join(chartDir, name), target)
+	}
+	return nil
+}
+
+func (p Project) deriveTree(from fs.FS, root, to string, plan *Plan) error {
+	names := p.names()
+	return fs.WalkDir(from, root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(from, name)
+		plan.create(path.Join(to, strings.TrimPrefix(name, root+"/")), []byte(names.Replace(string(content))))
+		return err
+	})
+}
+
+// names gives this repository's files the names of the project. The metrics and the names of alerts
+// and templates stay: they are Ensign's in each operator.
+func (p Project) names() *strings.Replacer {
+	name := p.ProjectName
+	return strings.NewReplacer(
+		"The Ensign operator for MySQLCluster, MySQLDatabase, MySQLUser, MySQLEndpoint, MySQLBackup and MySQLRestore.", "The operator "+name+".",
+		"app.kubernetes.io/name: ensign", "app.kubernetes.io/name: "+name,
+		"part-of: ensign", "part-of: "+name, "part-of=ensign", "part-of="+name, `part-of" "ensign"`, `part-of" "`+name+`"`,
+		"\nname: ensign", "\nname: "+name, "- name: ensign\n", "- name: "+name+"\n", "repository: ensign", "repository: "+name,
+		"namespace: ensign-system", "namespace: "+name+"-system", "namePrefix: ensign-", "namePrefix: "+name+"-",
+		"ensign-metrics-reader", name+"-metrics-reader", ".myapp.myorg.tld", "."+p.Domain,
+		"config/default; a test compares them.", "config/default.", `"ensign" for a release`, `"`+name+`" for a release`,
+	)
+}
