@@ -72,7 +72,9 @@ func startManager(t *testing.T, address string) *manager {
 		m.set(func() { m.leads = false })
 		cancel()
 		_ = s.Server.Close()
-		<-done
+		if err := <-done; err != nil && !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the server ended with %v", err)
+		}
 	})
 	t.Cleanup(m.stop)
 	return m
@@ -467,6 +469,9 @@ func during(t *testing.T, m *manager, f func(p *pod, config *rest.Config, api *h
 	}
 	f(p, config, api)
 	close(goOn)
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
 }
 
 func send(t *testing.T, api *http.Client, method, url, body string) (int, string) {
@@ -527,7 +532,7 @@ func TestARequestIsNotSentTwiceWhereThatDoesHarm(t *testing.T) {
 
 func TestOnlyTheRunsTokenIsForwarded(t *testing.T) {
 	m := startManager(t, "127.0.0.1:0")
-	during(t, m, func(p *pod, config *rest.Config, api *http.Client) {
+	during(t, m, func(p *pod, config *rest.Config, _ *http.Client) {
 		config.BearerToken = "x"
 		stranger, err := rest.HTTPClientFor(config)
 		if err != nil {
@@ -563,7 +568,7 @@ func TestWatchesAndUpgradesPass(t *testing.T) {
 		r.URL.RawQuery = "do=upgrade"
 		r.Header.Set("Connection", "Upgrade")
 		r.Header.Set("Upgrade", "echo")
-		if response, err = api.Do(r); err != nil {
+		if response, err = api.Do(r); err != nil { //nolint:bodyclose // It is closed as a stream.
 			t.Fatal(err)
 		}
 		stream, ok := response.Body.(io.ReadWriteCloser)

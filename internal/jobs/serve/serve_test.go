@@ -128,7 +128,7 @@ func (w *world) session() string {
 	return w.identity.Token(identity.Session{JobUID: "job", PodUID: "pod", RunID: "run-job"})
 }
 
-func (w *world) do(method, path, token, body string) (*http.Response, string) {
+func (w *world) do(method, path, token, body string) (reply, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, "https://"+w.server.Address(), strings.NewReader(body))
 	if err != nil {
@@ -147,7 +147,14 @@ func (w *world) do(method, path, token, body string) (*http.Response, string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return response, string(answer)
+	return reply{response.StatusCode, response.Header, response.Close}, string(answer)
+}
+
+// reply is a response that has been read.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+	Close      bool
 }
 
 func someResult(t *testing.T, run string) string {
@@ -236,13 +243,13 @@ func TestAManagerWithoutTheRunSaysSo(t *testing.T) {
 
 func TestEventsAndResultReachTheRun(t *testing.T) {
 	w := newWorld(t)
-	if response, answer := w.do("POST", wire.EventsPath, w.session(), `{"First":5,"Events":[{"Task":"a"},{"Task":"b"}]}`); response.StatusCode != 200 || strings.TrimSpace(answer) != `{"Next":7}` {
+	if response, answer := w.do("POST", wire.EventsPath, w.session(), `{"First":5,"Events":[{"Task":"a"},{"Task":"b"}]}`); response.StatusCode != http.StatusOK || strings.TrimSpace(answer) != `{"Next":7}` {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
 	if len(w.events) != 2 || w.events[1].Task != "b" {
 		t.Errorf("got %+v", w.events)
 	}
-	if response, answer := w.do("POST", wire.ResultPath, w.session(), someResult(t, "run-job")); response.StatusCode != 200 || len(w.results) != 1 {
+	if response, answer := w.do("POST", wire.ResultPath, w.session(), someResult(t, "run-job")); response.StatusCode != http.StatusOK || len(w.results) != 1 {
 		t.Errorf("%d %s, %v", response.StatusCode, answer, w.results)
 	}
 	for why, test := range map[string]struct {
@@ -277,7 +284,7 @@ func TestRequestsReachTheProxyAsTheRunSentThem(t *testing.T) {
 		"/v1/metrics":                     "/metrics",
 	} {
 		w.requests = nil
-		if response, answer := w.do("GET", sent, w.session(), ""); response.StatusCode != 200 || len(w.requests) != 1 {
+		if response, answer := w.do("GET", sent, w.session(), ""); response.StatusCode != http.StatusOK || len(w.requests) != 1 {
 			t.Fatalf("%s: %d %s", sent, response.StatusCode, answer)
 		}
 		got := w.requests[0]
@@ -297,7 +304,7 @@ func TestSilentConnectionsKeepNoAgentOut(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	if response, answer := w.do("POST", wire.ClaimPath, "job/pod", ""); response.StatusCode != 200 {
+	if response, answer := w.do("POST", wire.ClaimPath, "job/pod", ""); response.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

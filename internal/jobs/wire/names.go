@@ -23,7 +23,7 @@ const (
 	EnvAddress = "ENSIGN_RUN_ADDRESS"
 	// EnvKey has the public key of the managers, as package identity writes it.
 	EnvKey             = "ENSIGN_RUN_KEY"
-	EnvTokenFile       = "ENSIGN_RUN_TOKEN_FILE" //nolint:gosec // The name of a variable.
+	EnvTokenFile       = "ENSIGN_RUN_TOKEN_FILE"
 	EnvTerminationFile = "ENSIGN_TERMINATION_LOG"
 )
 
