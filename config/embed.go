@@ -4,7 +4,7 @@ package config
 
 import "embed"
 
-// Files are the directories prometheus, grafana and network-policy.
+// Files are the directories prometheus, grafana, network-policy and overlays/jobs.
 //
-//go:embed prometheus grafana network-policy
+//go:embed prometheus grafana network-policy overlays/jobs
 var Files embed.FS

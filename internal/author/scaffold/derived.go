@@ -14,16 +14,26 @@ const chartDir = "config/chart"
 
 // chartLinks are the links by which the chart has what config/ has.
 func chartLinks() map[string]string {
-	return map[string]string{"files/crds": "../../crd/bases", "files/rbac": "../../rbac", "files/alerts.yaml": "../../prometheus/rules.yaml"}
+	return map[string]string{
+		"files/crds": "../../crd/bases", "files/rbac": "../../rbac", "files/jobs": "../../overlays/jobs/runs", "files/alerts.yaml": "../../prometheus/rules.yaml",
+	}
 }
 
 // derive plans the files of a project that are this repository's own but for names: what watches the
-// operator, what guards it, and its chart. A project with reconcilers in Go has no chart: it may
-// have webhooks, whose certificates need more.
+// operator, what guards it, what runs in Jobs need, and its chart. A project with reconcilers in Go has
+// neither of the last two: it may have webhooks, whose certificates need more, and its own flags.
 func (p Project) derive(plan *Plan) error {
-	err := p.deriveTree(config.Files, ".", "config", plan)
-	if err != nil || p.Repo != "" {
-		return err
+	dirs := []string{"prometheus", "grafana", "network-policy"}
+	if p.Repo == "" {
+		dirs = append(dirs, "overlays/jobs")
+	}
+	for _, dir := range dirs {
+		if err := p.deriveTree(config.Files, dir, "config/"+dir, plan); err != nil {
+			return err
+		}
+	}
+	if p.Repo != "" {
+		return nil
 	}
 	if err := p.deriveTree(charts.Files, "ensign", chartDir, plan); err != nil {
 		return err
@@ -52,6 +62,7 @@ func (p Project) names() *strings.Replacer {
 	name := p.ProjectName
 	return strings.NewReplacer(
 		"The Ensign operator for MySQLCluster, MySQLDatabase, MySQLUser, MySQLEndpoint, MySQLBackup and MySQLRestore.", "The operator "+name+".",
+		"ensign.myapp.myorg.tld", name+"."+p.Domain, "name: ensign-manager", "name: "+name+"-manager", "ensign-jobs.ensign-system", name+"-jobs."+name+"-system",
 		"app.kubernetes.io/name: ensign", "app.kubernetes.io/name: "+name,
 		"part-of: ensign", "part-of: "+name, "part-of=ensign", "part-of="+name, `part-of" "ensign"`, `part-of" "`+name+`"`,
 		"\nname: ensign", "\nname: "+name, "- name: ensign\n", "- name: "+name+"\n", "repository: ensign", "repository: "+name,

@@ -20,7 +20,7 @@ func isDerived(name string) bool {
 	return slices.ContainsFunc(derivedDirs, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-var derivedDirs = []string{"config/prometheus", "config/grafana", "config/network-policy", chartDir}
+var derivedDirs = []string{"config/prometheus", "config/grafana", "config/network-policy", "config/overlays", chartDir}
 
 // TestTheChartIsThatOfThisRepository but for words about its kinds.
 func TestTheChartIsThatOfThisRepository(t *testing.T) {

@@ -57,7 +57,7 @@ func TestTheManifestsAreThoseOfThisRepository(t *testing.T) {
 		"rbac/leader_election_role.yaml", "rbac/leader_election_role_binding.yaml", "rbac/metrics_auth_role.yaml",
 		"rbac/metrics_auth_role_binding.yaml", "rbac/metrics_reader_role.yaml", "rbac/role_binding.yaml", "rbac/service_account.yaml",
 		"prometheus/kustomization.yaml", "prometheus/monitor.yaml", "prometheus/rules.yaml", "grafana/ensign.json",
-		"network-policy/kustomization.yaml", "network-policy/manager.yaml",
+		"network-policy/kustomization.yaml", "network-policy/manager.yaml", "overlays/jobs/kustomization.yaml", "overlays/jobs/manager_patch.yaml",
 		"rbac/mysqlcluster_admin_role.yaml", "rbac/mysqlcluster_editor_role.yaml", "rbac/mysqlcluster_viewer_role.yaml",
 	} {
 		if diff := cmp.Diff(read(t, root, "config", name), read(t, dir, "config", name)); diff != "" {
