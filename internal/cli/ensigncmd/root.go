@@ -26,7 +26,7 @@ is the program manager, which runs in a pod.`,
 		cli.NewCanUninstallCommand(build))
 	root.AddCommand(cli.NewVersionCommand(build))
 	root.InitDefaultCompletionCmd()
-	cli.AddElsewhere(root, []string{"manager"}, "run")
+	cli.AddElsewhere(root, []string{"manager"}, "run", "run-agent")
 	return root
 }
 

@@ -18,7 +18,6 @@ The manager writes this command into the pods that it makes. It is not for peopl
 It asks the managers named in ENSIGN_RUN_ADDRESS for its run, with the pod's
 token, and sends them the run's job events and its result. It ends with exit code
 0 when the result has been handed over, whatever the run came to.`,
-		Hidden:        true,
 		Args:          cli.OrUnable(cobra.NoArgs),
 		SilenceUsage:  true,
 		SilenceErrors: true,
