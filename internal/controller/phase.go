@@ -11,18 +11,18 @@ import (
 type Phase string
 
 const (
-	// PhaseWaiting: content must run, and has not begun: for want of a slot, for the brake, for
+	// PhaseWaiting is a CR whose content must run and has not begun: for want of a slot, for the brake, for
 	// another shard's run, or because no attempt has looked at the CR yet.
 	PhaseWaiting Phase = "waiting"
-	// PhaseRunning: content runs, and the run before did not fail.
+	// PhaseRunning is a CR whose content runs, and the run before did not fail.
 	PhaseRunning Phase = "running"
-	// PhaseSucceeded: the last run succeeded, or there was nothing to do, and nothing has changed since.
+	// PhaseSucceeded is a CR whose last run succeeded or had nothing to do; nothing has changed since.
 	PhaseSucceeded Phase = "succeeded"
-	// PhaseFailed: the last run failed. So it stays while the next one waits and runs.
+	// PhaseFailed is a CR whose last run failed. So it stays while the next one waits and runs.
 	PhaseFailed Phase = "failed"
-	// PhaseRefused: nothing runs until the CR changes.
+	// PhaseRefused is a CR for which nothing runs until it changes.
 	PhaseRefused Phase = "refused"
-	// PhasePaused: nothing runs while the CR is paused.
+	// PhasePaused is a CR for which nothing runs while it is paused.
 	PhasePaused Phase = "paused"
 
 	// uncounted is a CR that is not the watch's.

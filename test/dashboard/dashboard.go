@@ -146,7 +146,7 @@ func selector(asked *parser.VectorSelector, path []parser.Node) (Selector, error
 				return s, fmt.Errorf("histogram_quantile of %s without the label le", s.Metric)
 			}
 		case *parser.BinaryExpr:
-			if isFilter(above, append(path[:len(path):len(path)], asked)[i+1]) {
+			if isFilter(above, append(slices.Clip(path), asked)[i+1]) {
 				s.Labels = nil
 			}
 			if above.VectorMatching != nil && above.VectorMatching.On {
