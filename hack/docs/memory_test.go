@@ -18,7 +18,7 @@ func TestTheSampleDeploymentCannotStarve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs := config.DefaultMaxConcurrentRuns(watched, uint64(limit.Value()), true) //nolint:gosec // A limit is positive.
+		runs := config.DefaultMaxConcurrentRuns(watched, uint64(limit.Value()), true)
 		if runs != 11 || runs < 2*(watched-1) {
 			t.Errorf("%s: %s holds %d runs of %d watches", name, limit.String(), runs, watched)
 		}

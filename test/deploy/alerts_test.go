@@ -92,7 +92,9 @@ func expectMetrics(text string) {
 			Expect(a.Expr).NotTo(MatchRegexp(`\bjob *=`), "%s is for one install", a.Alert)
 			series := regexp.MustCompile(`(?m)^`+selector.Metric+`(\{.*\})? .*$`).FindAllString(text, -1)
 			Expect(series).NotTo(BeEmpty(), "%s asks for %s", a.Alert, selector.Metric)
-			own := slices.DeleteFunc(selector.Labels, func(label string) bool { return slices.Contains([]string{"cluster", "namespace", "job", "instance"}, label) })
+			own := slices.DeleteFunc(selector.Labels, func(label string) bool {
+				return slices.Contains([]string{"cluster", "namespace", "job", "instance"}, label)
+			})
 			for _, label := range own {
 				Expect(series).To(HaveEach(MatchRegexp(`[{,]`+label+`="`)), "%s: %s has no %s", a.Alert, selector.Metric, label)
 			}
