@@ -26,7 +26,7 @@ import (
 // scaleTable is the table of what one manager carries.
 const scaleTable = "scale"
 
-var (
+var ( //nolint:gochecknoglobals // Tables.
 	trivialKind = benchKind("Trivial")
 	nothingKind = benchKind("Nothing")
 )

@@ -88,7 +88,7 @@ func writeComments(dir string) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		source, err := os.ReadFile(path)
+		source, err := os.ReadFile(path) //nolint:gosec // Of this repository.
 		if err != nil {
 			return err
 		}

@@ -133,7 +133,9 @@ func TestAnSBOMNamesWhatIsInAnArchive(t *testing.T) {
 	if err := run([]string{"sbom", "ensign", "1.2.3", path}, &out); err != nil {
 		t.Fatal(err)
 	}
-	var written struct{ Components []component }
+	var written struct {
+		Components []component `json:"components"`
+	}
 	if err := json.Unmarshal(out.Bytes(), &written); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func TestAChartIsAddedBesideTheSite(t *testing.T) {
 	// As helm merges: what was there follows what is new.
 	helm := "#!/bin/bash\n[[ $1 $2 == 'repo index' && $4 == --url ]] && ls $3 | grep tgz >$3/new && { cat $3/new; [[ -z ${7:-} ]] || cat $7; } >$3/index.yaml\n"
 	for name, text := range map[string]string{"helm": strings.Replace(helm, "[[ $1 $2 ==", "[[ \"$1 $2\" ==", 1), "ensign-1.1.0.tgz": "a", "ensign-1.2.0.tgz": "b"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // One of them is a program.
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

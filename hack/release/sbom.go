@@ -143,7 +143,11 @@ func headers(text string) textproto.MIMEHeader {
 // collection is one of Ansible.
 func collection(manifest []byte) []component {
 	var file struct {
-		Info struct{ Namespace, Name, Version string } `json:"collection_info"`
+		Info struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			Version   string `json:"version"`
+		} `json:"collection_info"`
 	}
 	if json.Unmarshal(manifest, &file) != nil || file.Info.Name == "" {
 		return nil

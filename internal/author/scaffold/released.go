@@ -1,7 +1,7 @@
 package scaffold
 
 // Set by the linker of a release: hack/release. Before, a project is made of what a clone builds.
-var (
+var ( //nolint:gochecknoglobals // The linker sets variables only.
 	// baseImage is what the images of projects are built FROM.
 	baseImage = "ensign-base"
 	// moduleVersion is the version of Ensign's Go module; "" is none.
