@@ -142,7 +142,7 @@ func execute(ctx context.Context, args []string, out, progress io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }() //nolint:gosec // It was made here, in the TMPDIR of who calls this.
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	result := report.Report{}
 	var failures []error
 	for _, p := range parts() {

@@ -26,9 +26,9 @@ import (
 // scaleTable is the table of what one manager carries.
 const scaleTable = "scale"
 
-var ( //nolint:gochecknoglobals // Tables.
-	trivialKind = benchKind("Trivial")
-	nothingKind = benchKind("Nothing")
+var (
+	trivialKind = benchKind("Trivial") //nolint:gochecknoglobals // As a constant.
+	nothingKind = benchKind("Nothing") //nolint:gochecknoglobals // As a constant.
 )
 
 // completedAt is when a run ended, in a status as JSON.

@@ -1,11 +1,11 @@
 package scaffold
 
 // Set by the linker of a release: hack/release. Before, a project is made of what a clone builds.
-var ( //nolint:gochecknoglobals // The linker sets variables only.
+var (
 	// baseImage is what the images of projects are built FROM.
-	baseImage = "ensign-base"
+	baseImage = "ensign-base" //nolint:gochecknoglobals // The linker sets variables only.
 	// moduleVersion is the version of Ensign's Go module; "" is none.
-	moduleVersion = ""
+	moduleVersion = "" //nolint:gochecknoglobals // As above.
 )
 
 // BaseImage is what the project's image is built FROM.

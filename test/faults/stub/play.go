@@ -36,7 +36,7 @@ type play struct {
 }
 
 func newPlay(r *script.Run) (*play, error) {
-	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG")) //nolint:gosec // Its own environment.
+	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -171,7 +171,7 @@ func (p *play) work() error {
 // startModule is the command of a process in a session of its own. The stub's directory
 // stands in its command line, for those who look for it.
 func startModule(env []string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable)) //nolint:gosec // Its own environment.
+	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable))
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

@@ -57,7 +57,7 @@ func announce(dir string, r Record) error {
 
 // ReadJournal reads the records of all runs of the stub in dir.
 func ReadJournal(dir string) ([]Record, error) {
-	content, err := os.ReadFile(filepath.Join(dir, journalName)) //nolint:gosec // The directory is of its own environment.
+	content, err := os.ReadFile(filepath.Join(dir, journalName))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (r Record) Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode a record: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // The directory is of its own environment.
+	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the journal of runs: %w", err)
 	}

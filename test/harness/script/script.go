@@ -107,7 +107,7 @@ func run(args []string, play Play) (int, error) {
 // Read reads the variables of a run from its private directory.
 func Read(private, ident, playbook string) (*Run, error) {
 	r := &Run{Private: private, Ident: ident, Playbook: playbook, Out: bufio.NewWriterSize(os.Stdout, 1<<20)}
-	content, err := os.ReadFile(filepath.Join(private, "env", "extravars")) //nolint:gosec // Of its own arguments.
+	content, err := os.ReadFile(filepath.Join(private, "env", "extravars"))
 	if err != nil {
 		return nil, fmt.Errorf("read the variables: %w", err)
 	}
