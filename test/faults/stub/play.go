@@ -171,7 +171,7 @@ func (p *play) work() error {
 // startModule is the command of a process in a session of its own. The stub's directory
 // stands in its command line, for those who look for it.
 func startModule(env []string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable))
+	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable)) //nolint:gosec // Itself.
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
