@@ -90,7 +90,7 @@ type Options struct {
 	// MaxConcurrentRuns limits the runs of all watches at the same time, 1 to 65536; 0 is two for
 	// each processor or watch, as far as there is memory.
 	MaxConcurrentRuns int
-	// MaxConcurrentJobs limits the live runs in Jobs of all watches together, 1 to 65536; 0 is 50.
+	// MaxConcurrentJobs limits the running runs in Jobs of all watches together, 1 to 65536; 0 is 50.
 	MaxConcurrentJobs int
 	// JobBindAddress is where the manager serves the agents of runs in Jobs; "" is ":8445".
 	JobBindAddress string
