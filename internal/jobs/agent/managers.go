@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -84,7 +85,7 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	began, pause := time.Now(), firstPause
 	for {
 		var why error
-		for _, address := range c.candidates(r.Context(), &why) {
+		for address := range c.candidates(r.Context(), &why) {
 			response, again, err := c.try(r, address)
 			if !again {
 				return response, err
@@ -104,29 +105,30 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// candidates returns the addresses of managers, first the one that has had the run so far. why
-// becomes an error if a name has none.
-func (m *managers) candidates(ctx context.Context, why *error) []string {
+// candidates yields the addresses of managers, first the one that has had the run so far: only if
+// that one does not have it any more, names are looked up. why becomes an error if a name has no
+// address.
+func (m *managers) candidates(ctx context.Context, why *error) iter.Seq[string] {
 	m.mu.Lock()
 	current := m.leader.address
 	m.mu.Unlock()
-	var found []string
-	if current != "" {
-		found = append(found, current)
-	}
-	for _, endpoint := range m.endpoints {
-		host, port, _ := net.SplitHostPort(endpoint)
-		ips, err := net.DefaultResolver.LookupHost(ctx, host)
-		if err != nil {
-			*why = err
+	return func(yield func(string) bool) {
+		if current != "" && !yield(current) {
+			return
 		}
-		for _, ip := range ips {
-			if address := net.JoinHostPort(ip, port); address != current {
-				found = append(found, address)
+		for _, endpoint := range m.endpoints {
+			host, port, _ := net.SplitHostPort(endpoint)
+			ips, err := net.DefaultResolver.LookupHost(ctx, host)
+			if err != nil {
+				*why = err
+			}
+			for _, ip := range ips {
+				if address := net.JoinHostPort(ip, port); address != current && !yield(address) {
+					return
+				}
 			}
 		}
 	}
-	return found
 }
 
 // try sends the request to one manager. again says that the request may be sent to another one;
