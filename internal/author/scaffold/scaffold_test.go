@@ -353,3 +353,12 @@ func TestTheImageKnowsItsVersion(t *testing.T) {
 		}
 	}
 }
+
+// Go, which some targets call, wants to know where the home directory is.
+func TestTheMakefileFindsAHomeDirectory(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "make", "--silent", "--eval=home: ; @echo $$HOME", "home")
+	cmd.Dir, cmd.Env = newProject(t), []string{"PATH=" + os.Getenv("PATH")}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "/") {
+		t.Errorf("got %v, %q", err, out)
+	}
+}
