@@ -1,6 +1,9 @@
 # Sourced by the scripts of this folder: says what is being done and how long it
 # took.
 
+# Go and pip keep their caches there. If it is not set, a shell knows it from the account.
+export HOME=${HOME:-$(echo ~)}
+
 # step TITLE COMMAND… runs the command, in a subshell, between two lines. A
 # failure ends the script, after a line that names the step.
 step() {

@@ -8,6 +8,8 @@
 #
 # IMAGE_WORK keeps the store and the stand-ins between calls (about 3 GB).
 
+# Go and buildah keep their files there. If it is not set, a shell knows it from the account.
+export HOME=${HOME:-$(echo ~)}
 image_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 IMAGE_WORK=${IMAGE_WORK:-${XDG_CACHE_HOME:-$HOME/.cache}/ensign/image}
 

@@ -14,6 +14,8 @@ source hack/steps.sh
 
 name=ensign-kind
 skip='grows the server|moves the server to another version|examples/visitors'
+# Go keeps its caches there. If it is not set, a shell knows it from the account.
+export HOME=${HOME:-$(echo ~)}
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/ensign/kind
 export KUBECONFIG=$dir/kubeconfig NODE_NAME=$name-control-plane NODE_WORK=$dir ENSIGN_NODE_IMAGE=ensign:kind
 

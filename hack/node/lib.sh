@@ -3,6 +3,9 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 root=$(cd "$here/../.." && pwd -P)
 
+# Go keeps its caches there. If it is not set, a shell knows it from the account.
+export HOME=${HOME:-$(echo ~)}
+
 # Parameters; each can be set in the environment.
 : "${NODE_NAME:=ensign-node}"      # of the node, its network namespace and its cgroup
 : "${NODE_WORK:=$root/.dev/node}"  # all that is made: programs, images, state, logs

@@ -15,9 +15,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/procfs"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -142,7 +139,7 @@ var _ = Describe("200 resources at once under a quota of four pods", func() {
 		o := operatorOf(ctx, map[string]string{
 			"watches.yaml": entries + strings.ReplaceAll(entries, "kind: Work", "kind: Deed"), "play.yml": "- hosts: localhost\n  tasks: []\n",
 		}, []string{"VIRTUAL_ENV=" + played}, "--max-concurrent-jobs=8", "--max-concurrent-reconciles=100")
-		o.Create(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "four"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}}})
+		o.allowPods(ctx, "4")
 		o.Start(ctx, work.Kind, deed.Kind)
 		byUID := map[string]string{}
 		var crs []*unstructured.Unstructured

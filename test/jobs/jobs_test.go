@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -162,13 +161,8 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		node.Hold("", "")
 		Expect(o.Outcome(ctx, image)).To(HaveField("Reason", "Successful"))
 
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
-		o.Create(ctx, quota)
-		Eventually(ctx, func(ctx context.Context) (corev1.ResourceList, error) {
-			err := ground.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
-			return quota.Status.Hard, err
-		}).ShouldNot(BeEmpty())
-		waits := says("quota", "exceeded quota: none")
+		quota := o.allowPods(ctx, "0")
+		waits := says("quota", "exceeded quota: pods")
 		Expect(ground.Client.Delete(ctx, quota)).To(Succeed())
 		Expect(o.Outcome(ctx, waits)).To(HaveField("Reason", "Successful"))
 

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +64,21 @@ func (o operator) create(ctx context.Context, name string, spec map[string]any) 
 	cr := harness.Custom(work, o.Namespace, name, spec)
 	o.Create(ctx, cr)
 	return cr
+}
+
+// allowPods limits how many pods may be in the operator's namespace, and returns when that is in force.
+func (o operator) allowPods(ctx context.Context, number string) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(number)}},
+	}
+	o.Create(ctx, quota)
+	Eventually(ctx, func(ctx context.Context) (corev1.ResourceList, error) {
+		err := ground.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		return quota.Status.Hard, err
+	}).ShouldNot(BeEmpty())
+	return quota
 }
 
 // jobs returns the Jobs of runs, and pods their pods.
