@@ -86,7 +86,7 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		var why error
 		for address := range c.candidates(r.Context(), &why) {
-			response, again, err := c.try(r, address)
+			response, again, err := c.try(r, address) //nolint:bodyclose // Whoever gets the response closes it.
 			if !again {
 				return response, err
 			}
