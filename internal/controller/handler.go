@@ -53,6 +53,8 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //     new one created since the last event.
 //   - A CR that gains the labels of the selector runs, even if this version of it ran before
 //     it lost them. One that loses them is read once more, and then counted no more.
+//   - A CR that refers to an object anew, as its status does after a run, runs: the object may have
+//     changed before its changes brought this CR back.
 //   - An update that changes nothing counts if content has not run for its version: the
 //     version's own event may have ended the wait of an attempt that read an older one.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
@@ -68,7 +70,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	case !isWatched(h.watch, e.ObjectOld):
 		h.states.of(name).mailbox.markDirty(causeSelected)
 	default:
-		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew)
+		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew) || h.markReferred(e)
 	}
 	h.warnOfAnnotations(ctx, before, e.ObjectNew)
 	if !relevant && !h.states.mailboxOf(name).needsRun(versionOf(h.watch, e.ObjectNew)) {
@@ -94,6 +96,14 @@ func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 	setReferences(h.related, h.watch, client.ObjectKeyFromObject(e.Object), nil)
 	h.notify(e.Object, errGone)
 	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Normal))
+}
+
+// markReferred marks a CR dirty that refers to an object to which it did not refer before. It reports
+// whether it has.
+func (h *handler) markReferred(e crUpdated) bool {
+	anew := newReference(h.watch.References, e.ObjectOld, e.ObjectNew)
+	return anew != "" && e.ObjectNew.GetDeletionTimestamp() == nil &&
+		h.states.of(client.ObjectKeyFromObject(e.ObjectNew)).mailbox.markDirty(causeRelated+anew+" is referred to now")
 }
 
 func (h *handler) notify(cr *unstructured.Unstructured, end error) {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,20 @@ func referencesOf(references []watches.Reference, reduced *unstructured.Unstruct
 		}
 	}
 	return found
+}
+
+// newReference returns an object to which a reduced CR refers and did not before, for the log; "" if
+// there is none.
+func newReference(references []watches.Reference, before, after *unstructured.Unstructured) string {
+	known := referencesOf(references, before)
+	for gvk, names := range referencesOf(references, after) {
+		for _, name := range names {
+			if !slices.Contains(known[gvk], name) {
+				return gvk.Kind + " " + strings.TrimPrefix(name.String(), "/")
+			}
+		}
+	}
+	return ""
 }
 
 // setReferences tells related to what objects a CR refers, before anything runs for it. reduced is

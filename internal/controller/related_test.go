@@ -200,6 +200,43 @@ func TestTheCacheKeepsReferences(t *testing.T) {
 	wantEqual(t, []Objects{want, want, nil}, know.refers)
 }
 
+// A run has written the name of an object into the status, and nobody knows whether the object has
+// changed since.
+func TestAReferenceThatARunMakesBringsTheCRBack(t *testing.T) {
+	watch := referringWatch()
+	made := func(secrets ...any) *unstructured.Unstructured {
+		object, err := Reducer(watch)(widget(func(cr *unstructured.Unstructured) { cr.Object["spec"] = map[string]any{"others": secrets} }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object.(*unstructured.Unstructured)
+	}
+	went, goes := made(), made("b")
+	deleting(went)
+	deleting(goes)
+	for name, test := range map[string]struct {
+		before, after *unstructured.Unstructured
+		want          string
+	}{
+		"the first":           {made(), made("b"), "related: Secret ns/b is referred to now"},
+		"one more":            {made("b"), made("b", "c"), "related: Secret ns/c is referred to now"},
+		"the same":            {made("b", "c"), made("c", "b"), ""},
+		"one less":            {made("b", "c"), made("b"), ""},
+		"of a CR that goes":   {went, goes, ""},
+		"none there ever was": {made(), made(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, watch, settled(t), interceptor.Funcs{})
+			b.Related = &relation{state: "one"}
+			b.mustReconcile()
+			q, h := newQueue(t), b.handler()
+			h.Update(t.Context(), crUpdated{ObjectOld: test.before, ObjectNew: test.after}, q)
+			wantEqual(t, test.want, b.mailbox().dirty)
+			wantEqual(t, test.want != "" || test.after == goes, q.Len() == 1)
+		})
+	}
+}
+
 func TestWhatACRRefersToCountsAfterARestart(t *testing.T) {
 	for why, test := range map[string]struct {
 		before, now string
