@@ -61,9 +61,13 @@ func (s *Site) runInJobs() {
 	text, err = yaml.Marshal(watches)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(os.WriteFile(path, text, 0o600)).To(gomega.Succeed())
-	if !strings.Contains(fmt.Sprint(s.Options.Args), "--job-bind-address") {
+	given := fmt.Sprint(s.Options.Args)
+	if !strings.Contains(given, "--job-bind-address") {
 		args, err := jobArgs()
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		s.Options.Args = append(s.Options.Args, args...)
+	}
+	if !strings.Contains(given, "--leader-election-namespace") {
+		s.Options.Args = append(s.Options.Args, "--leader-election-namespace=default") // Where the Jobs are.
 	}
 }
