@@ -3,7 +3,10 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -23,7 +26,30 @@ func (r *Root) lockRoot() error {
 	if err := r.lock.Chmod(0o600); err != nil {
 		return err
 	}
-	return explainLock(waitForLock(r.lock))
+	if err := waitForLock(r.lock); err != nil {
+		return explainLock(err, holderOf(r.lock))
+	}
+	sign(r.lock)
+	return nil
+}
+
+// sign writes into the file of a lock who holds it. On a full disk nobody will know.
+func sign(lock *os.File) {
+	host, _ := os.Hostname() // The name of the pod, in a cluster.
+	_ = lock.Truncate(0)
+	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d on %s", os.Getpid(), host), 0)
+}
+
+// maxHolder is more than sign writes.
+const maxHolder = 512
+
+// holderOf returns who holds a lock; "" if nobody knows, as while the holder is about to write it.
+func holderOf(lock *os.File) string {
+	text, err := io.ReadAll(io.NewSectionReader(lock, 0, maxHolder))
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(strconv.Quote(string(text)), `"`)
 }
 
 // waitForLock retries because of a predecessor that was killed while it was starting a
@@ -44,12 +70,13 @@ func waitForLock(file *os.File) error {
 	}
 }
 
-func explainLock(err error) error {
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return fmt.Errorf("in use by another manager; give each manager a run directory of its own: %w", err)
-	case err != nil:
+// explainLock says in words why a lock could not be had. holder is who has it, as far as that is known.
+func explainLock(err error, holder string) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("can't be locked; choose one on a disk of this machine: %w", err)
 	}
-	return nil
+	if holder != "" {
+		holder = " (" + holder + ")"
+	}
+	return fmt.Errorf("in use by another manager%s; give each manager a run directory of its own: %w", holder, err)
 }

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,12 +46,22 @@ func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 // Some network file systems have no locks; the error must not blame another manager.
 func TestOnlyALockThatIsHeldTellsOfAnotherManager(t *testing.T) {
 	for err, want := range map[error]string{syscall.EWOULDBLOCK: "another manager", syscall.ENOLCK: "can't be locked", syscall.ENOSYS: "can't be locked"} {
-		if got := explainLock(err); !errors.Is(got, err) || !strings.Contains(got.Error(), want) {
+		if got := explainLock(err, ""); !errors.Is(got, err) || !strings.Contains(got.Error(), want) {
 			t.Errorf("got error %v for %v, want one with %q", got, err, want)
 		}
 	}
-	if err := explainLock(nil); err != nil {
-		t.Error(err)
+}
+
+// Whoever gives two managers one directory, wants to know where the other one is.
+func TestALockThatIsHeldNamesItsHolder(t *testing.T) {
+	r, _ := open(t)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("another manager (process %d on %s);", os.Getpid(), host)
+	if got := explainLock(syscall.EWOULDBLOCK, holderOf(r.lock)); !strings.Contains(got.Error(), want) {
+		t.Errorf("got %v, want %q", got, want)
 	}
 }
 
