@@ -27,6 +27,9 @@ type remote struct {
 	live      bool
 	attempts  []engine.Attempt
 	concluded int
+	// ended has the UIDs of CRs, and endErr is why that failed.
+	ended  []string
+	endErr error
 }
 
 func (r *remote) Run(context.Context, runner.Spec, func(jobevent.Event)) runner.Result {
@@ -35,6 +38,11 @@ func (r *remote) Run(context.Context, runner.Spec, func(jobevent.Event)) runner.
 func (r *remote) Remove(string) error                                 { return nil }
 func (r *remote) IsLive(context.Context, string, engine.Attempt) bool { return r.live }
 func (r *remote) Concluded(string)                                    { r.concluded++ }
+
+func (r *remote) End(_ context.Context, uid string) error {
+	r.ended = append(r.ended, uid)
+	return r.endErr
+}
 
 func (r *remote) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, _ func(jobevent.Event)) runner.Result {
 	r.attempts = append(r.attempts, attempt)
@@ -180,7 +188,7 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 			}{
 				{"", "exceeded quota: q", 3 * time.Second, "Running reconciliation, waiting: exceeded quota: q"},
 				{"", "Unschedulable: 0/2", 3 * time.Second, "Running reconciliation, waiting: Unschedulable: 0/2"},
-				{"pod p", "", 11 * time.Second, "Running reconciliation in pod p"},
+				{"pod p", "", 3 * time.Second, "Running reconciliation in pod p"},
 			} {
 				attempt.Placed(step.place, step.waits)
 				time.Sleep(step.after)
@@ -190,4 +198,51 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 		}}
 		b.mustReconcile()
 	})
+}
+
+// Nothing is to run for a CR that is paused or refused: before its status says so, the run is ended that
+// an earlier manager has left.
+func TestNothingThatWasLeftRunsOnForACRThatIsToHaveNoRun(t *testing.T) {
+	for why, annotation := range map[string]string{"paused": "ansible.sdk.operatorframework.io/paused", "refused": "ansible.sdk.operatorframework.io/verbosity"} {
+		cr := widget()
+		cr.SetAnnotations(map[string]string{annotation: "true"})
+		b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+		r := &remote{endErr: errors.New("it can't be ended")}
+		b.engine.Runner = r
+		if _, err := b.reconcile(); !errors.Is(err, r.endErr) {
+			t.Errorf("%s: got %v", why, err)
+		}
+		wantEqual(t, "", b.conditions()["Running"])
+		r.endErr = nil
+		b.mustReconcile()
+		uid := string(cr.GetUID())
+		wantEqual(t, []string{uid, uid}, r.ended)
+		wantEqual(t, 0, len(r.attempts))
+		if got := b.conditions()["Running"]; !strings.HasPrefix(got, "False/") {
+			t.Errorf("%s: Running is %q", why, got)
+		}
+	}
+}
+
+// elapsed is an observer that keeps how long runs took.
+type elapsed []time.Duration
+
+func (*elapsed) RunStarted(content.Run) {}
+func (e *elapsed) RunEnded(_ content.Run, _ content.Result, took time.Duration) {
+	*e = append(*e, took)
+}
+
+// The log and the metrics show how long a run took, whichever manager began it.
+func TestHowLongARunTookThatWasAdopted(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.engine.Runner = &remote{run: func(ctx context.Context, _ engine.Attempt) runner.Result {
+		result := succeed(ctx, runner.Spec{})
+		result.Remote, result.Ended = true, time.Now()
+		result.Started = result.Ended.Add(-20 * time.Minute)
+		return result
+	}}
+	var took elapsed
+	b.Observers = append(b.Observers, &took)
+	b.mustReconcile()
+	wantEqual(t, elapsed{20 * time.Minute}, took)
 }

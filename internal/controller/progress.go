@@ -14,20 +14,21 @@ import (
 // and the shortest time from there to the next.
 const progressPause = 10 * time.Second
 
-// waitPause is the time until the status says what a run waits for. It may be over by then.
-const waitPause = time.Second
+// placePause is the time until the status says where a run executes or what it waits for. Either may
+// be over by then.
+const placePause = time.Second
 
 // progress holds what a run is at.
 type progress struct {
-	// waits gets a value when the run waits for something else.
-	waits chan struct{}
+	// moved gets a value when the run executes elsewhere, or waits for something else.
+	moved chan struct{}
 
 	mu      sync.Mutex
 	now     status.Progress
 	changes int // of now
 }
 
-func newProgress() *progress { return &progress{waits: make(chan struct{}, 1)} }
+func newProgress() *progress { return &progress{moved: make(chan struct{}, 1)} }
 
 func (p *progress) begin(task string, now time.Time) {
 	p.mu.Lock()
@@ -40,9 +41,9 @@ func (p *progress) begin(task string, now time.Time) {
 func (p *progress) placed(place, waits string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if waits != "" && waits != p.now.Waits {
+	if place != "" && place != p.now.Place || waits != "" && waits != p.now.Waits {
 		select {
-		case p.waits <- struct{}{}:
+		case p.moved <- struct{}{}:
 		default: // It is to be shown already.
 		}
 	}
@@ -72,8 +73,8 @@ func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) 
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-			case <-p.waits:
-				sleep(ctx, waitPause)
+			case <-p.moved:
+				sleep(ctx, placePause)
 			}
 			report, changes := p.report(a.cr.GetGeneration())
 			if changes == shown {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +101,7 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 		a.conclusion = a.state.last
 		return nil
 	case reportPaused:
-		return r.reportPaused(ctx, a)
+		return r.reportPaused(ctx, runCtx, a)
 	case rest:
 		a.rest()
 		return r.reportBrake(ctx, a)
@@ -174,8 +175,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 // refused gets none, so that it can always be deleted.
 func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 	if a.refusal != nil {
-		r.reportRefusal(ctx, a)
-		return nil
+		return r.reportRefusal(ctx, runCtx, a)
 	}
 	if a.step == addFinalizer {
 		if err := r.addFinalizer(ctx, a); err != nil {
@@ -186,14 +186,33 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 }
 
 // reportRefusal concludes the attempt without a run.
-func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
+func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) error {
+	if err := r.endLeft(runCtx, a); err != nil {
+		return err
+	}
 	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", a.refusal.Reason, "message", a.refusal.Message)
 	r.conclude(a, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
+	return nil
+}
+
+// endLeft ends the run that an earlier manager has left for a CR that is to have none now.
+func (r *Reconciler) endLeft(ctx context.Context, a *attempt) error {
+	ender, may := r.Content.(content.Ender)
+	if !may {
+		return nil
+	}
+	if err := ender.End(ctx, string(a.cr.GetUID())); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("end the run that an earlier manager began: %w", err)
+	}
+	return context.Cause(ctx)
 }
 
 // reportPaused writes to the status that nothing runs while the CR is paused, and makes
 // content run when the pause ends.
-func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
+func (r *Reconciler) reportPaused(ctx, runCtx context.Context, a *attempt) error {
+	if err := r.endLeft(runCtx, a); err != nil {
+		return err
+	}
 	a.mailbox.markDirty(causeResumed)
 	if by := saysTrue(&r.Watch, a.cr, pausedSuffix); by != "" {
 		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", by)

@@ -119,20 +119,27 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	}
 	s.reconciler.Store(reconciler)
 	defer s.reconciler.Store(nil)
-	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
-	defer cancel()
+	ctx, cancel := s.whileServed(log.IntoContext(ctx, s.Logger))
+	defer cancel(nil)
 	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
 	go s.awaitSync(ctx)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
-	go func() {
-		s.awaitRemoval(ctx)
-		cancel()
-	}()
 	err = c.Start(ctx)
 	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), s.object()); removeErr != nil {
 		s.Logger.Error(removeErr, "could not remove the informer of the kind")
 	}
 	return err
+}
+
+// whileServed returns a context that ends when the kind is no longer served: the CRs are gone then, and
+// their runs are not wanted any more, also those that could outlive the manager.
+func (s *Supervisor) whileServed(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		s.awaitRemoval(ctx)
+		cancel(errGone)
+	}()
+	return ctx, cancel
 }
 
 func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.TypedController[reconcile.Request], error) {

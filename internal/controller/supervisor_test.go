@@ -121,3 +121,21 @@ func TestReadiness(t *testing.T) {
 		})
 	}
 }
+
+// A run in a Job goes on when the manager stops, and not when its kind has gone.
+func TestWhyTheControllerOfAKindStops(t *testing.T) {
+	for want, discovery := range map[error]Discovery{errGone: missing{}, errStopped: missing{errors.New("connection refused")}} {
+		synctest.Test(t, func(t *testing.T) {
+			manager, stop := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Hour, func() { stop(errStopped) })
+			s := &Supervisor{GVK: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, Discovery: discovery, Logger: logr.Discard()}
+			ctx, cancel := s.whileServed(manager)
+			defer cancel(nil)
+			<-ctx.Done()
+			if got := context.Cause(ctx); !errors.Is(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			stop(nil)
+		})
+	}
+}

@@ -50,6 +50,14 @@ func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	return &work{inner, e, r}, nil
 }
 
+// End implements content.Ender.
+func (e *hooked) End(ctx context.Context, uid string) error {
+	if ender, may := e.Engine.(content.Ender); may {
+		return ender.End(ctx, uid)
+	}
+	return nil
+}
+
 // valuesFor returns the values of the request; a finalizer that needs none gets none.
 func (e *hooked) valuesFor(ctx context.Context, r content.Request) (map[string]any, error) {
 	if f, may := e.Engine.(content.ValuelessFinalizer); r.Finalizing && may && f.FinalizesWithoutValues() {

@@ -111,6 +111,14 @@ type Lasting interface {
 	Concluded()
 }
 
+// Ender is an Engine whose runs may outlive the manager: see Lasting.
+type Ender interface {
+	// End ends the run that an earlier manager has left for the CR with the UID, and returns when it
+	// has ended, or with an error when ctx ends first. It is called before the CR's status says that
+	// nothing runs, as for a CR that is paused. Most CRs have no such run.
+	End(ctx context.Context, uid string) error
+}
+
 // Run describes a run, for its log and metrics.
 type Run struct {
 	// ID is unique among all runs of this manager and safe as a file name.
@@ -208,6 +216,9 @@ type Account struct {
 	// Start is how the run was started, in a word such as warm; "" if there is one way only.
 	// Metrics count runs by it: there are few words, and none comes from a CR.
 	Start string
+	// Took is how long the run took, where that is not the time that Run took, as for a run that
+	// an earlier manager began; 0 otherwise.
+	Took time.Duration
 	// Numbers are what the run counted, such as ok 3 or applied 7. The log shows them in this
 	// order.
 	Numbers []Number

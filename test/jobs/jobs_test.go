@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -81,6 +82,12 @@ var _ = Describe("a run in a Job", func() {
 		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		Expect(counted(cr, begins)).To(Equal(1), "one run, whoever looked after it")
 		Expect(o.Log()).NotTo(ContainSubstring("run canceled"))
+		lines, err := o.ensign(ctx, "logs", "work/long", "-n", o.Namespace, "--file", o.LogFile())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(lines).To(ContainSubstring("the run goes on, which an earlier manager began in a Job"))
+		took := regexp.MustCompile(`run succeeded.*"seconds": ([\d.]+)`).FindStringSubmatch(lines)
+		Expect(took).To(HaveLen(2), lines)
+		Expect(strconv.ParseFloat(took[1], 64)).To(BeNumerically(">=", 6), "not only what this manager saw of it")
 		o.leavesNothing(ctx)
 	})
 
@@ -133,7 +140,9 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		} {
 			cr := o.create(ctx, name, map[string]any{"seconds": 600.0})
 			at(ctx, cr, lives, 1)
-			Expect(ends.by(o.pod(ctx, cr))).To(Succeed())
+			pod := o.pod(ctx, cr)
+			Eventually(ctx, o.ensign).WithArguments("status", "work/"+name, "-n", o.Namespace, "-o", "wide").Should(ContainSubstring("Running reconciliation in pod " + pod))
+			Expect(ends.by(pod)).To(Succeed())
 			Eventually(ctx, o.Condition(cr, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", ContainSubstring(ends.words))), name)
 			at(ctx, cr, begins, 2) // It is tried again, as any run.
 			Expect(ground.Client.Delete(ctx, cr)).To(Succeed())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -123,6 +124,12 @@ func counted(cr *unstructured.Unstructured, is string) (count int, err error) {
 		}
 	}
 	return count, err
+}
+
+// ensign runs the program for people with the arguments, and returns what it prints.
+func (o operator) ensign(ctx context.Context, args ...string) (string, error) {
+	output, err := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "ensign"), append(args, "--kubeconfig="+o.Options.Kubeconfig)...).CombinedOutput()
+	return string(output), err
 }
 
 // leavesNothing waits until no Job, no pod and no process of a run is left.

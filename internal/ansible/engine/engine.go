@@ -145,9 +145,13 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if result.Outcome.Verdict == content.Succeeded {
 		result.Outcome.Message = "Ansible-runner exited successfully" // The base image says so. Scripts look for it.
 	}
+	account := result.Summary.Account(result.Start())
+	if result.Remote { // An earlier manager may have begun it.
+		account.Took = max(0, result.Ended.Sub(result.Started)) // The clocks of two machines.
+	}
 	return content.Result{
 		Outcome: result.Outcome, Detached: result.Detached, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,
-		Counts: Counts(result.Summary), Account: result.Summary.Account(result.Start()),
+		Counts: Counts(result.Summary), Account: account,
 	}
 }
 

@@ -22,6 +22,16 @@ type Remote interface {
 	IsLive(ctx context.Context, uid string, attempt Attempt) bool
 	// Concluded is called when the result of the CR's run has been written.
 	Concluded(uid string)
+	// End is that of content.Ender.
+	End(ctx context.Context, uid string) error
+}
+
+// End implements content.Ender.
+func (e *Engine) End(ctx context.Context, uid string) error {
+	if remote, is := e.Runner.(Remote); is {
+		return remote.End(ctx, uid)
+	}
+	return nil
 }
 
 // Attempt is what is asked for.

@@ -97,8 +97,10 @@ type Spec struct {
 
 // Result is the result of a run.
 type Result struct {
-	Outcome        content.Outcome
-	Summary        jobevent.Summary
+	Outcome content.Outcome
+	Summary jobevent.Summary
+	// Started and Ended are when the run did; of one that was executed elsewhere, as Run saw it, or, if
+	// an earlier manager began it, as the API server did.
 	Started, Ended time.Time
 	// Warm is true if the run was a warm run.
 	Warm bool

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -164,17 +165,33 @@ func (x *Runner) Concluded(uid string) {
 	}
 }
 
+// End implements engine.Remote.
+func (x *Runner) End(ctx context.Context, uid string) error {
+	if !x.waitUntilKnown(ctx) {
+		return context.Cause(ctx)
+	}
+	job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid))
+	if err != nil || job.Labels[template.OperatorLabel] != x.operator {
+		return nil //nolint:nilerr // There is none.
+	}
+	log.FromContext(ctx).Info("the run that an earlier manager began is ended, because nothing is to run for the resource now", "job", job.Name)
+	return x.removeAndWait(ctx, job)
+}
+
 // RunRemote implements engine.Remote.
 func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) runner.Result {
-	result := runner.Result{Started: time.Now(), Remote: true}
+	began, result := time.Now(), runner.Result{Remote: true}
 	if r, err := x.newRun(spec, attempt, observe); err != nil {
 		result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, err)
 	} else if job, err := x.obtain(ctx, r); err != nil {
 		result.Outcome, result.Detached = x.notBegun(ctx, err)
 	} else {
 		result = x.follow(ctx, r, job)
+		if r.adopted {
+			began = job.CreationTimestamp.Time
+		}
 	}
-	result.Ended = time.Now()
+	result.Started, result.Ended = began, time.Now()
 	return result
 }
 

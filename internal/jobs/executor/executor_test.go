@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -36,6 +37,9 @@ users: [{name: u, user: {token: of-the-grant}}]
 current-context: c
 `
 
+// created is when all Jobs are.
+var created = metav1.NewTime(time.Unix(1000, 0))
+
 // bench is a cluster with managers.
 type bench struct {
 	*testing.T
@@ -50,7 +54,8 @@ func newBench(t *testing.T) *bench {
 	made := 0
 	b.client.PrependReactor("create", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		made++
-		action.(clienttesting.CreateAction).GetObject().(*batchv1.Job).UID = types.UID(fmt.Sprint("job-", made))
+		job := action.(clienttesting.CreateAction).GetObject().(*batchv1.Job)
+		job.UID, job.CreationTimestamp = types.UID(fmt.Sprint("job-", made)), created
 		return false, nil, nil
 	})
 	return b
@@ -212,7 +217,7 @@ func TestARunInAJob(t *testing.T) {
 		t.Error(err)
 	}
 	got := b.end(result)
-	if got.Outcome.Verdict != content.Succeeded || !got.Remote || got.Detached {
+	if got.Outcome.Verdict != content.Succeeded || !got.Remote || got.Detached || !got.Started.After(created.Time) {
 		t.Errorf("got %+v", got)
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c"}, b.events); diff != "" {
@@ -278,7 +283,7 @@ func TestTheNextManagerAdoptsALiveRun(t *testing.T) {
 	if err := live.Result(t.Context(), success("run-1", 7)); err != nil {
 		t.Error(err)
 	}
-	if got := b.end(result); got.Outcome.Verdict != content.Succeeded {
+	if got := b.end(result); got.Outcome.Verdict != content.Succeeded || !got.Started.Equal(created.Time) || !got.Ended.After(got.Started) {
 		t.Errorf("got %+v", got)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, b.events); diff != "" {
@@ -338,6 +343,57 @@ func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
 	}
 	if got := b.end(result); got.Detached || got.Outcome.Verdict != content.Canceled {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// forbid makes the API server refuse the deletion of Jobs.
+func (b *bench) forbid() {
+	b.client.PrependReactor("delete", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "ensign-run-u", errors.New("no rights"))
+	})
+}
+
+// The manager goes on, so that the run is not left to the next one: somebody has to be told.
+func TestARunThatCannotBeEndedFails(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	ctx, end := context.WithCancelCause(t.Context())
+	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	b.job(x)
+	b.forbid()
+	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
+	if got := b.end(result); got.Detached || got.Outcome.Verdict != content.Failed || !strings.Contains(got.Outcome.Message, "no rights") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What an earlier manager has left for a CR that is to have no run is ended, and waited for.
+func TestWhatIsLeftIsEnded(t *testing.T) {
+	b := newBench(t)
+	if err := b.manager(t.Context()).End(t.Context(), "u"); err != nil {
+		t.Errorf("nothing is left: %v", err)
+	}
+	first, stop := context.WithCancel(t.Context())
+	old := b.manager(first)
+	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(old)
+	stop()
+	b.end(result)
+	b.pod(job, "pod-1", "{phase: Running}")
+	next := b.manager(t.Context())
+	ended := make(chan error)
+	go func() { ended <- next.End(t.Context(), "u") }()
+	b.noJob()
+	select {
+	case err := <-ended:
+		t.Fatalf("its pod is there, and it has ended: %v", err)
+	case <-time.After(500 * time.Millisecond): // Two looks.
+	}
+	if err := b.client.CoreV1().Pods("ops").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -48,6 +48,8 @@ type run struct {
 	claiming sync.Mutex
 	mu       sync.Mutex
 	claimed  types.UID
+	// adopted is true if an earlier manager began the run.
+	adopted bool
 	// seen is true once the Job has been seen by the informers.
 	seen bool
 
@@ -112,7 +114,7 @@ func (r *run) predecessor() *run {
 func (r *run) setJob(job *batchv1.Job) {
 	r.claimed = types.UID(job.Annotations[template.ClaimAnnotation])
 	if id := job.Annotations[template.RunAnnotation]; id != r.id || r.claimed != "" {
-		r.assignment.Spec.ID = id
+		r.assignment.Spec.ID, r.adopted = id, true
 		r.next.Store(0)
 	}
 }
@@ -188,10 +190,10 @@ func (r *run) Result(ctx context.Context, result wire.Result) error {
 // serve returns what came of the run. It is detached if ctx ends because the manager stops.
 func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
-	if r.next.Load() == 0 {
+	if r.adopted {
 		log.Info("the run goes on, which an earlier manager began in a Job")
 	}
-	began, pause := time.Now(), lookPause
+	pause := lookPause
 	timer := time.NewTimer(lookPause)
 	defer timer.Stop()
 	r.look()
@@ -211,14 +213,14 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			}
 		case <-r.changed:
 			pause = lookPause
-			if result, over := r.judge(ctx, c, job, began); over {
+			if result, over := r.judge(ctx, c, job); over {
 				return result
 			}
 		case <-timer.C:
 			if r.pod == nil && r.claimedBy() == "" {
 				r.refused = c.whyNoPod(ctx, job.UID)
 			}
-			if result, over := r.judge(ctx, c, job, began); over {
+			if result, over := r.judge(ctx, c, job); over {
 				return result
 			}
 			timer.Reset(pause)
@@ -253,11 +255,11 @@ func (r *run) check(result wire.Result) error {
 }
 
 func resultOf(result wire.Result) runner.Result {
-	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Started: result.Started, Ended: result.Ended, Remote: true}
+	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Remote: true}
 }
 
 // judge looks at what Kubernetes shows, and returns the result if the run is over.
-func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job, began time.Time) (runner.Result, bool) {
+func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
 	s := judge(r.see(c, job))
 	if !s.over {
 		r.place(s.place, s.waits)
@@ -269,7 +271,7 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job, began 
 		}
 		return resultOf(said), true
 	}
-	return runner.Result{Outcome: s.failure, Started: began, Ended: time.Now(), Remote: true}, true
+	return runner.Result{Outcome: s.failure, Remote: true}, true
 }
 
 // see returns what Kubernetes shows of the run. Until the informers have seen the Job, it is as it was
@@ -293,10 +295,16 @@ func (r *run) see(c *jobCluster, job *batchv1.Job) view {
 // end ends what ctx ended: if the run is not wanted any more, its Job is removed. Otherwise the manager
 // stops, and leaves the Job to the next one.
 func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
-	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Ended: time.Now(), Remote: true, Detached: true}
-	if cause := context.Cause(ctx); errors.Is(cause, content.ErrUnwanted) {
-		result.Outcome = canceled("the run was ended: " + cause.Error())
-		result.Detached = c.removeAndWait(context.WithoutCancel(ctx), job) != nil // Only the stop ends the wait.
+	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Remote: true, Detached: true}
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, content.ErrUnwanted) {
+		return result
+	}
+	switch err := c.removeAndWait(context.WithoutCancel(ctx), job); {
+	case err == nil:
+		result.Outcome, result.Detached = canceled("the run was ended: "+cause.Error()), false
+	case !errors.Is(err, errStops):
+		result.Outcome, result.Detached = *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("the run can't be ended, although %w: %w", cause, err)), false
 	}
 	return result
 }
