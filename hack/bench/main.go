@@ -13,7 +13,7 @@
 // bin/controlplane and .venv in place: `make bench` makes them.
 //
 // Part warm runs the same roles for the same CRs by ansible-runner alone (plain.go) and by
-// whole managers, whose runs are cold or warm (site.go), and takes the times of what happens
+// whole managers, whose runs are cold or warm (site.go). It records when each step happens,
 // and the processor time and memory that it costs (record.go). Part mysql does so for the
 // roles that change a database server, by managers alone.
 package main

@@ -8,50 +8,91 @@ import (
 )
 
 // exported returns the comments of what a Go file exports, and the one of its package, as
-// Markdown. Each line stands where it stands in the file; all other lines are empty. It returns
-// "" where there is no such comment.
+// Markdown. Each line stands where it stands in the file; all other lines are empty. A name at the
+// beginning of its own comment is code: it is no word of the sentence that can be chosen. exported
+// returns "" where there is no such comment.
 func exported(source []byte) (string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return "", err
 	}
-	comments := []*ast.CommentGroup{file.Doc}
+	lines := make([]string, files.File(file.FileStart).LineCount())
+	add := func(group *ast.CommentGroup, names ...*ast.Ident) {
+		for i, text := range texts(group) {
+			if i == 0 {
+				text = quoted(text, names)
+			}
+			lines[files.Position(group.List[i].Slash).Line-1] = text
+		}
+	}
+	add(file.Doc)
 	ast.FileExports(file)
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.FuncDecl:
-			comments = append(comments, node.Doc)
+			add(node.Doc, node.Name)
 			return false
 		case *ast.GenDecl:
-			comments = append(comments, node.Doc)
+			add(node.Doc, declared(node)...)
 			return node.Tok != token.IMPORT
 		case *ast.TypeSpec:
-			comments = append(comments, node.Doc, node.Comment)
+			add(node.Doc, node.Name)
+			add(node.Comment)
 		case *ast.ValueSpec:
-			comments = append(comments, node.Doc, node.Comment)
+			add(node.Doc, node.Names...)
+			add(node.Comment)
 			return false
 		case *ast.Field:
-			comments = append(comments, node.Doc, node.Comment)
+			add(node.Doc, node.Names...)
+			add(node.Comment)
 		}
 		return true
 	})
-	lines := make([]string, files.File(file.FileStart).LineCount())
-	for _, group := range comments {
-		if group == nil {
-			continue
-		}
-		for _, comment := range group.List {
-			// What has no space after its // is for programs.
-			if text, ok := strings.CutPrefix(comment.Text, "// "); ok {
-				lines[files.Position(comment.Slash).Line-1] = text
-			} else if text, ok := strings.CutPrefix(comment.Text, "//\t"); ok {
-				lines[files.Position(comment.Slash).Line-1] = "\t" + text
-			}
-		}
-	}
 	if strings.Join(lines, "") == "" {
 		return "", nil
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// texts returns a comment line by line, without its slashes. A line for programs, with no space after
+// them or a + before its word, is empty.
+func texts(group *ast.CommentGroup) []string {
+	if group == nil {
+		return nil
+	}
+	lines := make([]string, len(group.List))
+	for i, comment := range group.List {
+		if text, ok := strings.CutPrefix(comment.Text, "// "); ok && !strings.HasPrefix(text, "+") {
+			lines[i] = text
+		} else if text, ok := strings.CutPrefix(comment.Text, "//\t"); ok {
+			lines[i] = "\t" + text
+		}
+	}
+	return lines
+}
+
+// declared returns the names of a declaration without parentheses, whose comment is theirs.
+func declared(decl *ast.GenDecl) []*ast.Ident {
+	if decl.Lparen.IsValid() || len(decl.Specs) == 0 {
+		return nil
+	}
+	switch spec := decl.Specs[0].(type) {
+	case *ast.TypeSpec:
+		return []*ast.Ident{spec.Name}
+	case *ast.ValueSpec:
+		return spec.Names
+	}
+	return nil
+}
+
+// quoted returns text with the name at its beginning as code.
+func quoted(text string, names []*ast.Ident) string {
+	first, rest, _ := strings.Cut(text, " ")
+	for _, name := range names {
+		if strings.TrimRight(first, ",;:.") == name.Name {
+			return "`" + name.Name + "`" + strings.TrimPrefix(first, name.Name) + " " + rest
+		}
+	}
+	return text
 }

@@ -4,8 +4,8 @@
 //	go run ./hack/prose DIR
 //
 // DIR/help gets a file for each command, with its help. DIR/comments gets a file for each Go file
-// below pkg, which other programs can import: the comments of what it exports, each on the line
-// that it has in the Go file. It judges nothing.
+// that is no test: the comments of what it exports, each on the line that it has in the Go file. It
+// judges nothing.
 package main
 
 import (
@@ -29,7 +29,11 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "usage: prose DIR")
 		os.Exit(2)
 	}
-	if err := errors.Join(writeHelp(os.Args[1]), writeComments(os.Args[1])); err != nil {
+	errs := []error{writeHelp(os.Args[1])}
+	for _, root := range []string{"cmd", "examples", "hack", "internal", "pkg", "test"} {
+		errs = append(errs, writeComments(root, os.Args[1]))
+	}
+	if err := errors.Join(errs...); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(1)
 	}
@@ -83,8 +87,8 @@ func help(command *cobra.Command, seen map[string]bool) string {
 	return text.String()
 }
 
-func writeComments(dir string) error {
-	return filepath.WalkDir("pkg", func(path string, entry fs.DirEntry, err error) error {
+func writeComments(root, dir string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

@@ -18,12 +18,17 @@ import "fmt" // Not read.
 // Kind is read.
 //
 //	code stays code
+//
+// +kubebuilder:not-read
 type Kind struct {
 	// Name is read.
 	Name string // And this.
 	// hidden is not.
 	hidden string
 }
+
+// Of, which is a name, begins the sentence.
+func Of() {}
 
 // Run is read.
 //
@@ -47,8 +52,8 @@ const (
 		t.Fatal(err)
 	}
 	want := map[int]string{
-		1: "Package a is read.", 6: "Kind is read.", 8: "\tcode stays code", 10: "Name is read.", 11: "And this.",
-		16: "Run is read.", 28: "One is read.",
+		1: "Package a is read.", 6: "`Kind` is read.", 8: "\tcode stays code", 12: "`Name` is read.", 13: "And this.",
+		18: "`Of`, which is a name, begins the sentence.", 21: "`Run` is read.", 33: "`One` is read.",
 	}
 	found := map[int]string{}
 	for number, line := range strings.Split(got, "\n") {

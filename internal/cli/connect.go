@@ -21,7 +21,7 @@ type Cluster struct {
 	Namespace string
 }
 
-// Connect connects a command to the API server. What libraries have to say goes to o.Logger.
+// Connect connects a command to the API server. Messages of libraries go to o.Logger.
 func Connect(o config.Options) (*Cluster, error) {
 	SetLibraryLog(o.Logger)
 	restConfig, err := RESTConfig(o)

@@ -27,10 +27,10 @@ const (
 	minWarmServerMemory = 96 << 20
 )
 
-// DefaultMaxConcurrentRuns returns how many runs may be live at once if
+// DefaultMaxConcurrentRuns returns how many runs may execute at once if
 // --max-concurrent-runs is not given: two for each processor, because runs wait much of
-// the time, or two for each watch if that is more, so that a watch with long runs leaves
-// a slot to every other watch. The result is limited to what fits into memory if all runs
+// the time. If two for each watch are more, it returns these, so that a watch with long runs
+// leaves a slot to every other watch. The result is limited to what fits into memory if all runs
 // are cold, and is at least 1. GOMAXPROCS respects the CPU limit of the cgroup.
 func DefaultMaxConcurrentRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)

@@ -31,7 +31,7 @@ func (u unwanted) Error() string { return string(u) }
 // Is reports that it is content.ErrUnwanted, whose text would add nothing.
 func (unwanted) Is(target error) bool { return target == content.ErrUnwanted }
 
-// Attempts counts the attempts that are at work in a manager. Its Stop is the first phase
+// Attempts counts the running attempts of a manager. Its Stop is the first phase
 // of the manager's stop: no attempt begins any more and all runs are ended, while the API
 // stays within reach, so that their results can still be written.
 type Attempts struct {

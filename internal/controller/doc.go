@@ -1,8 +1,8 @@
 // Package controller reconciles the CRs of one watch by running their content.
 //
 // Read reconcile.go downwards for the path of one CR: a live read, decide (a pure function,
-// which alone says what is done), one of a few small steps, and finish, the one place that
-// writes the CR's status at the end. An attempt has the CR's state for itself; events leave
+// which alone says what is done), one of a few small steps, and finish. Only finish writes the
+// CR's status at the end. An attempt has the CR's state for itself; events leave
 // what they have to say in the CR's mailbox. A Supervisor starts the controller of a watch
 // when its kind is served, and stops it when the kind goes away. Attempts knows the attempts
 // of the whole manager, and ends them when it stops.

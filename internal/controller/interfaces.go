@@ -13,7 +13,7 @@ import (
 // Access opens the Kubernetes API to the runs of a CR.
 type Access interface {
 	// Grant returns access that acts for the CR, in the name of a user of the API server; "" is the
-	// manager. What is written with it gets the labels.
+	// manager. Objects that are written with it get the labels.
 	Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (Grant, error)
 }
 
@@ -43,7 +43,7 @@ type Meter interface {
 	SetSlowed(watch schema.GroupVersionKind, number int)
 }
 
-// Slots limits how many runs are live in all watches together.
+// Slots limits how many runs of all watches execute at the same time.
 type Slots interface {
 	// Acquire takes a slot; release gives it back. waited is false if it was free at once.
 	Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), waited bool, err error)

@@ -24,8 +24,8 @@ type Once struct {
 
 // RunOnce prepares and executes the run as an attempt of Reconcile would. It decides
 // nothing, waits for no slot and writes no finalizer. A CR that is refused gives the
-// outcome that says why. Of the Reconciler it uses Watch, Defaults, Content, Access and
-// Clock, and for ReportStatus also Client, Reader and Attempts.
+// outcome that says why. It uses the Reconciler's Watch, Defaults, Content, Access
+// and Clock, and for ReportStatus also Client, Reader and Attempts.
 func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, error) {
 	a := newOnce(r, o)
 	if r.prepare(ctx, a); a.refusal != nil {

@@ -55,7 +55,7 @@ type Reconciler struct {
 	Writers *Writers
 	// Meter may be nil.
 	Meter Meter
-	// Observers are told of each run, whatever its kind of content.
+	// Observers observe each run, whatever its kind of content.
 	Observers []content.Observer
 	// Related may be nil: then no other object makes content run.
 	Related Related

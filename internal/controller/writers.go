@@ -18,8 +18,8 @@ type Writer struct {
 	Name string
 }
 
-// Writers remembers which specs and requests of CRs were written by runs, and what a run that
-// is at work has created. A spec or request that it has forgotten, or never learned of, counts
+// Writers remembers which specs and requests of CRs were written by runs, and what a running
+// run has created. A spec or request that it has forgotten, or never learned of, counts
 // as written by somebody else.
 type Writers struct {
 	marks *lru.Cache

@@ -4,7 +4,7 @@
 // Wrap puts them around a content.Engine; see Hooks for what each may do. The package does
 // not decide when something runs.
 //
-// What a function makes of a CR is as untrusted as the CR. Hooks.Overrides alone are
+// The values that a function makes from a CR are as untrusted as the CR. Hooks.Overrides alone are
 // trusted. A function gets copies, so that it cannot change what others see. One that panics
 // fails its attempt, as one that returns an error does.
 //

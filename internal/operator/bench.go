@@ -103,8 +103,8 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 }
 
 // Missed reports whether a run for a CR that the API server does not have has asked for the object
-// of the path, such as /apis/demo.example.com/v1/namespaces/shop/greetings/hello, or for its status,
-// since Missed was called last.
+// of the path, or for its status, since Missed was called last. A path is, for example,
+// /apis/demo.example.com/v1/namespaces/shop/greetings/hello.
 func (b *Bench) Missed(path string) bool { return b.missed.take(path) }
 
 // proxy returns the proxy, which keeps its address: clients of runs cache what the API

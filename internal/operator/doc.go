@@ -3,8 +3,8 @@
 //
 // Start with manager.go: New makes the controller-runtime manager behind the fence of the lease,
 // LoadWatches and AddWatch give it watches, and Start composes what these need and runs it. compose
-// (compose.go) does that in steps: first what needs no API server, so that faults of content come
-// before anything is changed, then the API proxy, the informers for children, the cache of the
+// (compose.go) does that in steps. The first need no API server, so that faults of content come
+// before anything is changed. Then come the API proxy, the informers for children, the cache of the
 // watched kinds, and one Supervisor for each watch. A wing (wing.go) is what a manager has for one
 // kind of content, where a watch has such content. stopper (stop.go) ends the manager in two
 // phases: first the runs and their statuses, then everything that they need.
@@ -18,7 +18,7 @@
 // # Gotchas
 //
 //   - client-go releases a lease after a failed renewal, before it reports the loss: a successor
-//     would start beside live runs. So LeaderElectionReleaseOnCancel is off, and lease.release
+//     would start beside runs that have not ended. So LeaderElectionReleaseOnCancel is off, and lease.release
 //     releases the lease at the end of an orderly stop.
 //   - client-go goes on trying to renew when it reads another holder in the lease. The fence
 //     closes at once.

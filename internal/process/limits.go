@@ -29,8 +29,8 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (limited context.Co
 	}
 }
 
-// NewNonce returns a random positive integer of 63 bits, which marks the processes of a
-// run and its records.
+// NewNonce returns a random positive integer of 63 bits, which identifies the processes
+// of a run and its records.
 func NewNonce() (int64, error) {
 	var b [8]byte
 	for {

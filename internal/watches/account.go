@@ -15,7 +15,7 @@ import (
 type ServiceAccount struct {
 	// Name is that of an account in the namespace of each CR.
 	Name string `json:",omitempty"`
-	// Path leads to the name in the CR. What is there comes before Name.
+	// Path leads to the name in the CR. A name at that path takes precedence over Name.
 	Path Path `json:",omitempty"`
 }
 

@@ -23,7 +23,7 @@ type Chart struct {
 	Adopt bool
 	// Apply says who merges the chart's objects with those that are there.
 	Apply Apply
-	// CRDs says what is done with the definitions in the chart's directory crds.
+	// CRDs says what is done with the files in the chart's directory crds.
 	CRDs CRDs
 	// TemplatesInSpec are the paths of the spec whose text may hold templates. AllTemplates
 	// allows them everywhere.
@@ -80,7 +80,7 @@ const (
 	ApplyClient Apply = "client"
 )
 
-// CRDs is what is done with the definitions in a chart's directory crds.
+// CRDs is what is done with the files in a chart's directory crds.
 type CRDs string
 
 // The values of crds.

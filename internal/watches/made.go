@@ -17,8 +17,8 @@ type Field struct {
 	Value any
 }
 
-// Make returns the watch of the fields, as if they stood in watches.yaml, but for ${VAR}, which
-// are not replaced. custom is the kind of its content, if a program brings that; nil: the fields
+// Make returns the watch of the fields, as if they stood in watches.yaml, except that ${VAR}
+// is not replaced. custom is the kind of its content, if a program brings that; nil: the fields
 // name a role, a playbook or a chart. The error has the type Faults; what names the watch there,
 // and GoName the field.
 func Make(what string, fields []Field, custom *ContentKind, search Search) (Watch, error) {

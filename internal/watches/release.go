@@ -40,7 +40,7 @@ func (e *MovedError) Error() string {
 
 // ReleaseOf returns the namespace and the name of a CR's release. cr is the whole object. Without
 // releaseNamespace and releaseName, and where the CR has nothing at their path, they are the CR's
-// own. The error says in words what the CR or the watch has to change, and no retry mends it; it
+// own. The error says in words what the CR or the watch has to change, and no retry fixes it; it
 // is a *MovedError where the CR has a release elsewhere.
 func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error) {
 	own := func(field string) string {

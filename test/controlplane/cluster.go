@@ -74,7 +74,7 @@ type Cluster struct {
 }
 
 // Start boots a cluster and returns when it is of use: the node is Ready, the
-// default namespace has its service account, and claims have a default storage
+// default namespace has its service account, and PVCs have a default storage
 // class. The context limits the boot only; the cluster lives until Stop. When
 // Start fails, nothing that it started is left.
 func Start(ctx context.Context, o Options) (_ *Cluster, err error) {

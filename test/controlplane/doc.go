@@ -1,7 +1,7 @@
 // Package controlplane boots a Kubernetes control plane from the programs that
 // `make controlplane` builds: etcd, kube-apiserver, kube-controller-manager,
 // kube-scheduler, and kwok with one fake node. Garbage collection, workloads,
-// scheduling and volume claims behave as in a cluster; pods become Ready, but
+// scheduling and PVCs behave as in a cluster; pods become Ready, but
 // nothing runs in them.
 //
 //	cluster, err := controlplane.Start(ctx, controlplane.Options{})

@@ -1,3 +1,3 @@
-// Package etcd shows what the definitions of examples/etcd refuse at the API server, before any content
+// Package etcd shows what the CRDs of examples/etcd refuse at the API server, before any content
 // runs, and that its project is without a finding. test/node runs it with real members.
 package etcd

@@ -1,9 +1,9 @@
 // Package faults performs fault plans, in the manner of Sieve and Acto, against a
-// real manager on a real API server: every write of the manager and every phase of
-// a run, times a crash there, every class of API error, lost answers, missed and
-// late watch events, and restarts that see the past. What comes out has to equal
-// what comes out without the fault, and the invariants I1 to I11 of the design
-// have to hold on the way, as far as journals, file system and process table show.
+// real manager on a real API server. The points are every write of the manager and
+// every phase of a run. The faults at each are a crash, every class of API error, lost
+// answers, missed and late watch events, and restarts that see the past. The result has
+// to equal the result without the fault. The invariants I1 to I11 of the design have to
+// hold on the way, as far as journals, file system and process table show.
 //
 //	apiproxy   makes faults between the manager and the API server
 //	stub       stands in for Ansible: scripted runs that keep a journal

@@ -1,3 +1,3 @@
-// Package fleet is for the commands with which people look after custom resources: status,
+// Package fleet is for the commands with which people operate custom resources: status,
 // logs, reconcile, suspend and resume, as processes beside a manager with real Ansible.
 package fleet

@@ -7,7 +7,7 @@ import (
 )
 
 // Files lists what is below a directory and is none itself, by its path relative to it.
-// What goes meanwhile may be missing, and what may not be read is.
+// A file that is removed at the same time may be missing; one that may not be read is.
 func Files(dir string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -35,8 +35,8 @@ type Options struct {
 	RunDir, LogFile string
 	// Namespace is the only one that is watched; "" for all.
 	Namespace string
-	// Args are further flags, Env further "NAME=value". Of the environment of the test
-	// the manager gets PATH alone, because that is all it may need.
+	// Args are further flags, Env further "NAME=value". From the environment of the
+	// test the manager gets only PATH, because that is all it may need.
 	Args, Env []string
 	// Copy receives the log too; may be nil.
 	Copy io.Writer

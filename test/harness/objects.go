@@ -69,7 +69,7 @@ func Definition(kind schema.GroupKind) *apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// Custom returns an object of a kind that Definition defines.
+// Custom returns an object of a kind with a CRD of `Definition`.
 func Custom(kind schema.GroupKind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind.WithVersion("v1"))

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a live process, as seen from outside.
+// Process is a running process, as seen from outside.
 type Process struct {
 	PID, Parent int
 	CommandLine string
@@ -18,7 +18,7 @@ type Process struct {
 	Server bool
 }
 
-// Processes lists the live processes of runs: ansible-playbook has a session of
+// Processes lists the running processes of runs: ansible-playbook has a session of
 // its own, so they are told by the run directory that stands in their environment.
 // Once the manager has ended, that are its servers for warm runs too, which must not
 // be there any more.
@@ -30,7 +30,7 @@ func (m *Manager) Processes() ([]Process, error) {
 	return found, err
 }
 
-// ProcessesOf lists the live processes with the directory, or what is below it, in their
+// ProcessesOf lists the running processes with the directory, or what is below it, in their
 // environment or their command line.
 func ProcessesOf(dir string) ([]Process, error) {
 	all, err := procfs.AllProcs()
@@ -51,8 +51,8 @@ func ProcessesOf(dir string) ([]Process, error) {
 	return found, err
 }
 
-// Tree lists a live process and all live ones that descend from it, none
-// where the process has ended. What ends meanwhile may be missing.
+// Tree lists a running process and all that descend from it, none where the
+// process has ended. A process that ends at the same time may be missing.
 func Tree(root int) []procfs.ProcStat {
 	all, _ := procfs.AllProcs() // Without /proc there are none.
 	var found []procfs.ProcStat
@@ -79,7 +79,7 @@ type Memory struct {
 	Resident, Peak int64
 }
 
-// MemoryOf reads a live process' memory.
+// MemoryOf reads a running process' memory.
 func MemoryOf(pid int) (Memory, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// Kill ends the server as a loss of power does. Restart brings it back.
+// Kill ends the server as a loss of power does. Restart starts it again.
 func (s *Server) Kill() error {
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill MariaDB: %w", err)
@@ -125,7 +125,7 @@ func (s *Server) Kill() error {
 	return s.Halt()
 }
 
-// Halt ends the server in order and keeps its data. Restart brings it back.
+// Halt ends the server in order and keeps its data. Restart starts it again.
 func (s *Server) Halt() error {
 	if s.running == nil {
 		return nil

@@ -13,13 +13,12 @@
 //   - names_test.go: names that are refused, dropped or passed, and why.
 //   - manager_test.go: the manager does not start with an Ansible that templates
 //     marked text. old_test.go: nor with ansible-core 2.18, which does.
-//   - limits_test.go: where content trusts a text anew, and nothing helps.
+//   - limits_test.go: where content trusts a text again, and nothing helps.
 //
 // Plain tests, which `make test` runs, take samples on .venv, made by
 // hack/python.sh. With the build tag "long", as in `make test-all`, they take
-// everything, on every supported ansible-core: the further environments are
-// made by hack/python/matrix.sh; two processors need about half an hour. SAFEVARS_USES
-// is a regular expression for the uses to try, such as "keywords: when" or "^plays"; all
+// everything, on every supported ansible-core: hack/python/matrix.sh makes the further
+// environments. Two processors need about half an hour. SAFEVARS_USES is a regular expression for the uses to try, such as "keywords: when" or "^plays"; all
 // of what it matches are tried.
 //
 // The package has no code of its own, and does not test what a run prints.

@@ -39,7 +39,7 @@ type Defaults struct {
 	Verbosity int
 	// MaxVerbosity caps what a CR's annotation may ask for.
 	MaxVerbosity int
-	// RefuseSops refuses spec keys that steer community.sops, where it is installed.
+	// RefuseSops refuses spec keys that control community.sops, where it is installed.
 	RefuseSops bool
 }
 

@@ -14,10 +14,10 @@ import (
 // Remote is a Runner whose runs may outlive this manager: their Result is then Detached.
 type Remote interface {
 	Runner
-	// RunRemote is Run, with what a run outside of the process is told beside its spec. If a live run
-	// does what is asked for, it goes on with that one.
+	// RunRemote is Run, with what a run outside of the process is told beside its spec. If a run
+	// that has started already does what is asked for, it goes on with that one.
 	RunRemote(ctx context.Context, spec runner.Spec, attempt Attempt, observe func(jobevent.Event)) runner.Result
-	// IsLive reports whether RunRemote would go on with a live run. It may wait, until ctx ends, for
+	// IsLive reports whether RunRemote would go on with a run that has started already. It may wait, until ctx ends, for
 	// what it has to know for that.
 	IsLive(ctx context.Context, uid string, attempt Attempt) bool
 	// Concluded is called when the result of the CR's run has been written.

@@ -15,7 +15,7 @@ type Options struct {
 	GVK schema.GroupVersionKind
 	// SnakeCase converts every key of the spec, at every depth.
 	SnakeCase bool
-	// MarkUnsafe makes Encode mark the object's strings as untrusted. Without
+	// MarkUnsafe makes Encode tag the object's strings as untrusted. Without
 	// it, whoever may write the object can run code in the operator.
 	MarkUnsafe bool
 	// Values take the place of the spec's fields as variables; nil: the spec's own.

@@ -20,8 +20,8 @@ type Handler struct {
 	// Event receives the run's job events.
 	Event func(Event)
 	// Output receives text that belongs to no job event and to no task, line by line
-	// and without line ends: text that a process printed without Ansible, warnings and
-	// errors that Ansible displays before the first task, and the error that ended the
+	// and without line ends. It is what a process printed without Ansible, what Ansible
+	// displays before the first task (warnings and errors), and the error that ended the
 	// run. The text is untrusted and may hold control characters.
 	Output func(line string)
 }
@@ -34,7 +34,7 @@ type Handler struct {
 // with their environment and errors of conditions (verbose), warnings of modules,
 // failures of tasks (error). So once a task has started, Decode passes only two things
 // to Output: the error that ended the run, which no event follows, and text that was
-// printed without Ansible. Of both it passes only SafeOutput. The error comes last.
+// printed without Ansible. Both pass through SafeOutput. The error comes last.
 func Decode(r io.Reader, h Handler) error {
 	d := decoder{Handler: h}
 	lines := bufio.NewReaderSize(r, 64<<10)

@@ -52,7 +52,7 @@ type Ending struct {
 	// Hint says what else may have made the run fail and what to do about it, in less than
 	// 1 KiB. It is the end of the message of a failure.
 	Hint string
-	// RunLimit is how a remedy names the setting that limits live runs.
+	// RunLimit is how a remedy names the setting that limits how many runs execute at once.
 	RunLimit string
 }
 

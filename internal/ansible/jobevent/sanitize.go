@@ -31,7 +31,7 @@ var (
 
 // Sanitize returns a copy of a task's result that is safe to show. It
 //
-//   - removes "invocation" and Ansible's own "_ansible_…" members at any depth,
+//   - removes "invocation" and Ansible's own members (`_ansible_…`) at any depth,
 //   - masks the values of the environment among facts,
 //   - masks the values under data and stringData of Secrets,
 //   - truncates at 64 levels.
@@ -41,10 +41,10 @@ var (
 // truncated and may have lost its kind.
 //
 // If a result or the arguments of its module hold a Secret, Sanitize treats the diff and
-// the item of the loop as data of a Secret, JSON patches too, because they show only what
-// changes and may not have a kind. If a text has a path such as data[key], which only
-// errors about Secrets and ConfigMaps have, it masks every value that the text calls
-// invalid. It also masks the line of a YAML error if the YAML did not come from a file.
+// the item of the loop as data of a Secret. The same holds for JSON patches, because they
+// show only what changes and may not have a kind. A path such as data[key] occurs only in errors about
+// Secrets and ConfigMaps: in a text with one, Sanitize masks every value that the text
+// calls invalid. It also masks the line of a YAML error if the YAML did not come from a file.
 func Sanitize(result map[string]any) map[string]any {
 	copied, _ := sanitizer{}.object(result, 0).(map[string]any)
 	return copied

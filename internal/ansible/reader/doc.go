@@ -2,6 +2,6 @@
 // expressions name (by Jinja's own parser), which plugins are installed and what they need, and
 // whether Ansible's own loader takes playbooks and roles.
 //
-// Start starts one Python process for all questions. The program is below program/. Nothing of
-// the content is executed, but for the import of its plugins; no template is rendered.
+// Start starts one Python process for all questions. The program is below program/. It imports
+// the content's plugins and executes nothing else of the content; no template is rendered.
 package reader

@@ -25,7 +25,7 @@
 //
 //   - The order in TakeOver matters. First it locks the run directory, so that two managers
 //     never end each other's runs. Then it ends the processes that a killed manager left,
-//     which it finds by ENSIGN_RUN_ROOT. Only then does it remove that manager's files.
-//   - JOB_ID marks the processes of a run. It is not a secret, and nothing relies on its
+//     which it finds by ENSIGN_RUN_ROOT. It removes that manager's files last.
+//   - JOB_ID identifies the processes of a run. It is not a secret, and nothing relies on its
 //     being one.
 package runner

@@ -12,7 +12,7 @@ import (
 
 // Launcher starts warm runs.
 type Launcher interface {
-	// Prepare is called with the environment that runs are going to have, but for the
+	// Prepare is called with the environment that runs are going to have, without the
 	// variables that differ from run to run.
 	Prepare(env []string)
 	// Start starts cmd in less time than a new interpreter takes, and returns its process. If it

@@ -50,8 +50,8 @@ type Runner struct {
 	// IdleTimeout ends a run that has reported no job event and printed nothing for so
 	// long; 0 means never.
 	IdleTimeout time.Duration
-	// Reaper marks the processes of runs for a successor; nil if nobody is to find them
-	// after this process.
+	// Reaper makes the processes of runs recognizable to a successor; nil if nobody is to
+	// find them after this process.
 	Reaper *proctree.Reaper
 	// Launcher may start a program that does the same as Binary in less time. nil means
 	// that every run is cold.

@@ -2,11 +2,10 @@
 // what the API server would refuse, and where a custom resource could do more than it should.
 //
 // Start with Run in check.go. It reads the project once (load.go) and then calls one function
-// for each subject: expressions.go, injection.go, variables.go, undefined.go, plugins.go, options.go,
-// commands.go, handlers.go, native.go, requirements.go, files.go, objects.go, kinds.go, specs.go and
-// grants.go; samples.go and arguments.go have those of custom resources in files, charts.go those of
-// charts, cluster.go what a cluster lacks, dropped.go what it would lose. Each adds findings by
-// Project.add. docs/howto-check.md lists the IDs.
+// for each subject. The file has the subject's name: expressions.go, variables.go, plugins.go and so
+// on. Custom resources in files are checked by samples.go and arguments.go, and charts by charts.go.
+// A cluster is asked by cluster.go (what it lacks) and dropped.go (which fields it would drop). Each
+// adds findings by Project.add. docs/howto-check.md lists the IDs.
 //
 // # Gotchas
 //

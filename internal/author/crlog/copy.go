@@ -29,8 +29,8 @@ func (p *Printer) print(line string) error {
 	return err
 }
 
-// Copy prints the object's lines of a log, until it ends. What is cut off at its end, without
-// a line feed, is a line too.
+// Copy prints the object's lines of a log, until it ends. A last line without a line
+// feed counts too.
 func (p *Printer) Copy(object Object, log io.Reader) error {
 	filter, reader := NewFilter(object), bufio.NewReader(log)
 	for empty := true; ; {

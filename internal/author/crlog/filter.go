@@ -38,8 +38,8 @@ type Filter struct {
 func NewFilter(object Object) *Filter { return &Filter{object: object} }
 
 // Keeps reports whether the next line of the log is about the object. The line has no line feed.
-// Both formats have the fields of a record as JSON. What console writes besides says for itself
-// whose it is: each line of a block begins with the CR.
+// Both formats have the fields of a record as JSON. The format console also has
+// task output, each line of which begins with the CR.
 func (f *Filter) Keeps(line string) bool {
 	if about, ok := parse(line); ok {
 		f.records, f.keeps = true, f.isAbout(about)

@@ -33,7 +33,7 @@ const (
 	Resume    Verb = "resume"
 )
 
-// Order steers a CR.
+// Order says how to control a CR by its annotations.
 type Order struct {
 	Verb Verb
 	// Request is a new value for the annotation that requests a run. With Resume it may be

@@ -50,7 +50,7 @@ type Row struct {
 	Message    string  `json:"message,omitempty"`
 	// SlowedDown says why the CR's runs are slowed down, and by what; "" if they are not.
 	SlowedDown string `json:"slowedDown,omitempty"`
-	// Failed is true if the last run that ended failed, also while the next one is at work.
+	// Failed is true if the last run that ended failed, also while the next one executes.
 	Failed             bool  `json:"failed"`
 	Generation         int64 `json:"generation"`
 	ObservedGeneration int64 `json:"observedGeneration"`

@@ -19,8 +19,8 @@ type Version struct {
 	Resources int    `json:"resources"`
 }
 
-// Versions returns the versions of the content of the rows: kinds in the order of the rows, and of
-// each kind the version with most CRs first. What is unknown is last.
+// Versions returns the versions of the content of the rows: kinds in the order of the rows, and within
+// a kind the version with most CRs first. An unknown version comes last.
 func Versions(rows []Row) []Version {
 	all := []Version{}
 	type content struct{ apiVersion, kind, name, digest string }

@@ -15,8 +15,9 @@ const maxLine = 64 << 20
 
 // FromAudit returns the rights that an account has used, from an API server's audit log in JSON
 // lines. An empty user means each account whose name begins with system:serviceaccount:.
-// Requests that were denied count too: the account needs the right. Of a request in the name of
-// another account, who sends it needs the right to act as that one, and the other the rest.
+// Requests that were denied count too: the account needs the right. If a request
+// impersonates another account, its sender needs the right to impersonate, and the other account
+// the rest.
 func FromAudit(log io.Reader, user string) (Needs, error) {
 	var needs Needs
 	lines := bufio.NewScanner(log)

@@ -14,8 +14,8 @@ var released = []string{"get", "list", "watch", "create", "patch", "update", "de
 const rbacGroup = "rbac.authorization.k8s.io"
 
 // Chart adds what the releases of a chart need: for the Secrets in which Helm stores them, for the
-// objects that the chart renders and those that its templates look up, for the definitions that it
-// comes with, and for what its roles give. where names the chart's watch, which is at a position.
+// objects that the chart renders and those that its templates look up, and for its CRDs. A chart
+// with roles also needs what these give. where names the chart's watch, which is at a position.
 func (c *Collector) Chart(at source.Position, where string, chart *describe.Chart, objects []describe.Object) {
 	c.run(at, "", "secrets", where+": its revisions", released...)
 	if len(chart.CRDs) > 0 {

@@ -61,10 +61,10 @@ func absent(roles []*role, bound map[string]bool) string {
 	return ""
 }
 
-// Update plans the edits by which the roles give what is needed. It adds verbs and rules. Of the
-// rules that Update, Write or create api wrote it takes the verbs that are in their comments and no
-// longer needed; of all other rules only if prune is set. onlyAdd takes nothing. Update returns
-// sentences on what it could not do.
+// Update plans the edits by which the roles give what is needed. It adds verbs and rules.
+// From the rules that Update, Write or create api wrote, it removes the verbs that are in their
+// comments and no longer needed; from all other rules only if prune is set. With onlyAdd it removes
+// nothing. Update returns sentences on what it could not do.
 func (p *Project) Update(n Needs, prune, onlyAdd bool) (notes []string, err error) {
 	managers, err := roleOf(Manager, p.roles, p.Name)
 	if err != nil {

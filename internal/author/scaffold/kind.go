@@ -38,7 +38,7 @@ type Kind struct {
 	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
 	ValuesFile string
-	// DefinitionOnly writes the definition of a kind of the project again, and what follows from its
+	// DefinitionOnly writes the CRD of a kind of the project again, and what follows from its
 	// change elsewhere.
 	DefinitionOnly bool
 
@@ -222,7 +222,7 @@ func (k *Kind) Content() string {
 	return k.Playbook
 }
 
-// IsReserved reports whether the API server takes the definition only with a word on the approval
+// IsReserved reports whether the API server takes the CRD only with a word on the approval
 // of the Kubernetes project.
 func (k *Kind) IsReserved() bool { return apihelpers.IsProtectedCommunityGroup(k.APIGroup) }
 

@@ -21,7 +21,7 @@ type Field struct {
 
 // Dropped returns those fields of an object that the schema of its kind does not have. The API
 // server drops them from what it stores and returns, and refuses them where a client asks for
-// strict validation. Of a field that is dropped, the fields within are not listed.
+// strict validation. The fields within a dropped field are not listed.
 func Dropped(root *yaml.Node, object map[string]any) []Field {
 	return droppedBelow(root, object, "", true)
 }

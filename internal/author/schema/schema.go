@@ -1,4 +1,4 @@
-// Package schema reads the custom resource definitions of a project, with the lines of their
+// Package schema reads the CRDs of a project, with the lines of their
 // files, and tells which variables the spec of a watched kind can become.
 package schema
 

@@ -35,7 +35,7 @@ type Validator struct {
 }
 
 // Validator returns the validator of a version, nil if the CRD has no such version or no schema
-// for it. The error is what the API server says against the definition itself.
+// for it. The error is what the API server says against the CRD itself.
 func (c CRD) Validator(version string) (*Validator, error) {
 	v := c.Version(version)
 	if v == nil || v.Root == nil {

@@ -4,5 +4,5 @@
 //
 // Walk returns a Unit for each content of a watch: its tasks, the variables that it defines,
 // and its texts with templates. The package reader says what the texts mean; Unit.Sources and
-// Unit.Literals follow a variable through definitions and loops. The package judges nothing.
+// Unit.Literals follow a variable through loops and to where it is defined. The package judges nothing.
 package source

@@ -47,7 +47,7 @@ type Unit struct {
 	Guessed []Fault
 }
 
-// Task is a task, a handler or a block.
+// Task is a task, a handler or a `block` of tasks.
 type Task struct {
 	Position
 
@@ -93,14 +93,15 @@ const (
 	Included How = "a file of variables"
 )
 
-// Definition is the definition of a variable.
+// Definition is a place that defines a variable.
 type Definition struct {
 	Position
 
 	Name  string
 	How   How
 	Value *yaml.Node
-	// Task is the task to which the definition is limited, or that makes it; nil for others.
+	// Task is the only task for which the variable is defined there, or the task that defines it; nil if
+	// there is none.
 	Task *Task
 }
 
@@ -144,7 +145,7 @@ func (t *Task) Arg(names ...string) *yaml.Node {
 	return nil
 }
 
-// Within reports whether the task is other, or is in the block other.
+// Within reports whether the task is other, or is inside other, a `block`.
 func (t *Task) Within(other *Task) bool {
 	for ; t != nil; t = t.Parent {
 		if t == other {

@@ -162,8 +162,8 @@ func FindFiles(t *Task, part, name string) []string {
 	return nil
 }
 
-// Behind returns the nodes that give a variable its value: what its loop is over, or those of its
-// definitions. It is nil for the result of a task, and for what a resource gives.
+// Behind returns the nodes that give a variable its value: what its loop is over, or what the
+// places that define it say. It is nil for the result of a task, and for what a resource gives.
 func (i *Index) Behind(name string, t *Task) []*yaml.Node {
 	if loop, looping := loopOf(name, t); looping {
 		return []*yaml.Node{loop.Loop}

@@ -61,7 +61,7 @@ type Index struct {
 	FromCR func(name string, defined []*Definition) bool
 }
 
-// Defined returns the definitions of a name that count for a task.
+// Defined returns the places that define a name for a task.
 func (i *Index) Defined(name string, task *Task) []*Definition {
 	var found []*Definition
 	for _, d := range i.definitions[name] {

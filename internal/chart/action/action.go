@@ -1,6 +1,6 @@
 // Package action carries out an order with Helm's actions. Only the program chart-exec
 // imports it: Helm's action package costs the manager's binary 46 MB and everyone's memory
-// 50 MiB, and a template can loop for ever.
+// 50 MiB, and a template can loop forever.
 //
 // It does not decide what is to be done.
 package action

@@ -19,7 +19,7 @@ import (
 )
 
 // Render writes what the chart of the order renders, without a cluster: an order.File for each
-// template, but for partials and notes.
+// template, without partials and notes.
 func Render(ctx context.Context, o order.Order, out io.Writer) error {
 	c, err := loader.Load(o.Chart)
 	if err != nil {

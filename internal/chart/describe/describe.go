@@ -1,7 +1,7 @@
 // Package describe tells what can be known of a chart without a cluster: its values and their
 // schema, and the objects that it renders with given values. Authors' tools are built on it.
 //
-// It loads charts itself. chart-exec renders them, because a template may loop for ever.
+// It loads charts itself. chart-exec renders them, because a template may loop forever.
 package describe
 
 import (
@@ -31,7 +31,7 @@ type Chart struct {
 	// Values is the text of values.yaml, nil if there is none, and Schema that of
 	// values.schema.json.
 	Values, Schema []byte
-	// CRDs are the definitions in the directory crds.
+	// CRDs are the kinds of the CRDs in the directory crds.
 	CRDs []Definition
 	// Lookups are what the templates look up in a cluster. LooksUpMore is set if there are lookups of
 	// which the text does not tell the kind.
@@ -116,7 +116,7 @@ type Object struct {
 	Aggregates bool
 	// RoleRef is what a binding binds.
 	RoleRef rbac.RoleRef
-	// Defines is the kind that a definition defines.
+	// Defines is the kind that the object, a CRD, defines.
 	Defines Definition
 }
 
@@ -130,7 +130,7 @@ type Rendered struct {
 // releaseName is the name of the release, and its namespace, in what is rendered.
 const releaseName = "sample"
 
-// patience bounds the rendering: templates may loop for ever.
+// patience bounds the rendering: templates may loop forever.
 const patience = time.Minute
 
 // Render renders the chart at the absolute path by the program chart-exec, as the manager

@@ -1,6 +1,6 @@
-// Package displace finds what others have put where an object of a chart has its place, such as a
-// port of a Service with the name of the chart's port, and gives it to Helm: the next apply then
-// takes it away. A forced apply alone takes the fields of the chart, and leaves what others added
+// Package displace finds what others have put in the place of a chart's content, such as a port of a
+// Service with the name of the chart's port. It gives that to Helm's field manager, so that the next
+// apply removes it. A forced apply alone takes the fields of the chart, and leaves what others added
 // beside them, also where the API server refuses both together.
 package displace
 
@@ -28,8 +28,8 @@ type Try func(*unstructured.Unstructured) (*unstructured.Unstructured, error)
 
 // Displaced is what has to go.
 type Displaced struct {
-	// Applied is the object as it will be. Of its managed fields, those of Helm's apply are what the
-	// update changes, with what goes.
+	// Applied is the object as it will be. The managed fields of Helm's apply in it are those that
+	// the update changes, with those that it removes.
 	Applied *unstructured.Unstructured
 	// Patch is a JSON patch that gives Helm what is to go, and changes nothing else.
 	Patch []byte

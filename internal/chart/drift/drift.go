@@ -1,5 +1,5 @@
 // Package drift finds the objects of a release that others have changed or deleted, and
-// brings them back.
+// applies them again.
 //
 // An object is compared by a dry run of how Helm applies it: a field of which the chart says
 // something has drifted where the answer of the API server differs from the live object. Fields
@@ -145,7 +145,7 @@ func lastOfEach(objects []*unstructured.Unstructured, namespace string) []*unstr
 	return kept
 }
 
-// Repair applies the objects. It returns those that it has brought back, and all errors.
+// Repair applies the objects. It returns those that it has repaired, and all errors.
 func (d *Detector) Repair(ctx context.Context, objects []Object) (repaired []Object, err error) {
 	var errs []error
 	for _, object := range objects {

@@ -21,7 +21,7 @@ import (
 // Informers tell what is known of objects without a request.
 type Informers interface {
 	// Object returns what is known of an object, and the zero Known for one that is not there. live
-	// is false where no informer is told of all changes: then nothing is known.
+	// is false where no informer sees all changes: then nothing is known.
 	Object(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
 	// Series returns what is known of all objects whose name is base, ".v" and a number.
 	Series(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
@@ -96,7 +96,7 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 }
 
 // Rests returns the result of the last comparison while neither the records of the release nor
-// its values or objects have changed since. What a comparison could not say for sure it says again.
+// its values or objects have changed since. The result keeps what the comparison left open.
 func (w *work) Rests() (content.Result, bool) {
 	if w.engine.Informers == nil || w.finalizing || w.requested || w.fault != nil {
 		return content.Result{}, false

@@ -1,7 +1,7 @@
 // Package manifest reads the manifests of releases: YAML documents, of which each is an object or
 // a list of objects.
 //
-// What a chart renders holds text of CRs, so a manifest may hold anything. The package bounds what
+// A chart renders text of CRs, so a manifest may hold anything. The package bounds what
 // it reads, and knows no release.
 package manifest
 

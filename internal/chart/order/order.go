@@ -1,6 +1,6 @@
-// Package order has the words between the manager and chart-exec, the program that runs
-// Helm's actions: the order, which the manager writes to a file, and the records, which
-// chart-exec writes as lines of JSON to a descriptor of its own.
+// Package order has the protocol between the manager and chart-exec, the program that runs
+// Helm's actions. The manager writes the order to a file. chart-exec writes records, as lines of
+// JSON, to a descriptor of its own.
 //
 // A record counts only with the nonce of its order. The verdict of a run comes from its last
 // record and its exit code; nothing that a chart, a hook or Helm prints gets among them.
@@ -62,7 +62,7 @@ type Order struct {
 	// Nonce is positive and unguessable.
 	Nonce  int64  `json:"nonce"`
 	Action Action `json:"action"`
-	// Unlock first marks a revision as failed whose attempt was killed.
+	// Unlock first sets a revision whose attempt was killed to failed.
 	Unlock bool `json:"unlock"`
 	// IfChanged leaves an upgrade out for which the chart renders the objects of the last revision.
 	IfChanged bool `json:"ifChanged"`

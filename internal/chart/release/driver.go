@@ -44,8 +44,8 @@ func (d *Driver) Create(key string, r helmrelease.Releaser) error {
 	return d.write(r, func(sealed *Release) error { return d.helm.Create(key, sealed) })
 }
 
-// Update implements driver.Driver. While an uninstallation is at work, Helm's word that it is
-// through is not stored: Helm writes it also where a hook or a wait has failed.
+// Update implements driver.Driver. While an uninstallation is running, Helm's record that it is
+// done is not stored: Helm writes it also where a hook or a wait has failed.
 func (d *Driver) Update(key string, r helmrelease.Releaser) error {
 	return d.write(r, func(sealed *Release) error {
 		if d.uninstalling.Load() && sealed.Info.Status == common.StatusUninstalled {

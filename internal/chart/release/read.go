@@ -27,8 +27,8 @@ const (
 	pageSize  = 500
 )
 
-// Records are the Secrets in which Helm keeps one release. Whoever may write Secrets in the
-// namespace can write them, so nothing counts of a record that the manager has not sealed.
+// Records are the Secrets in which Helm keeps one release. Everybody who may write Secrets
+// in the namespace can write them, so a record that the manager has not sealed does not count.
 type Records struct {
 	// Name and Namespace are the release's.
 	Name, Namespace string

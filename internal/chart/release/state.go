@@ -23,12 +23,19 @@ import (
 // State is how the release of a CR stands.
 type State string
 
-// The states, and what is done: nothing stands for Absent (install), Pending for an attempt that
-// was killed (unlock, then as Failed), Failed (upgrade, or install where nothing was ever
-// deployed: the objects of the attempt stay), OutOfSync (upgrade: what is to be differs, a predecessor of the CR has made it,
-// somebody else has written a later revision, or Helm could not mark an older revision as
-// superseded), Unsealed (take it over, then upgrade), Drifted (repair the objects), InSync
-// (nothing), and Foreign for another's release (refuse).
+// The states, and what the manager does in each:
+//
+//   - Absent: there is no release. Install it.
+//   - Pending: an attempt was killed. Unlock the release, then do as for Failed.
+//   - Failed: upgrade it, or install it if no revision was ever deployed. The objects of the attempt
+//     stay.
+//   - OutOfSync: upgrade it. The desired content differs, or a predecessor of the CR has made the
+//     release, or somebody else has written a later revision, or Helm could not set an older
+//     revision to superseded.
+//   - Unsealed: take it over, then upgrade it.
+//   - Drifted: repair its objects.
+//   - InSync: nothing.
+//   - Foreign: the release is somebody else's. Refuse the CR.
 const (
 	Absent    State = "Absent"
 	Pending   State = "Pending"
@@ -46,8 +53,8 @@ const (
 	Uninstalled = "uninstalled"
 )
 
-// Revision is what is known of a revision without its content. Only of a sealed one it is true,
-// but for Status, which Helm's command changes too.
+// Revision is what is known of a revision without its content. Only for a sealed one it is
+// certain, and then except for Status, which Helm's command changes too.
 type Revision struct {
 	// Version counts from 1.
 	Version int

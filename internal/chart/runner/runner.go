@@ -1,5 +1,5 @@
 // Package runner carries out orders by the program chart-exec, a process for each, and judges
-// what came of them.
+// their results.
 //
 // It does not decide what is to be done with a release, write status, or know Helm.
 package runner
@@ -194,7 +194,7 @@ func judge(e ending) content.Outcome {
 }
 
 // ReasonInvalidValues is the reason where an object of valuesFrom is missing, or the chart cannot take
-// what it has. A change of the object mends it.
+// what it has. A change of the object fixes it.
 const ReasonInvalidValues content.Reason = "InvalidValues"
 
 // reasonOf returns the reason of a failure.

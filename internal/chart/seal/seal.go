@@ -29,8 +29,8 @@ type Keys []Key
 // sealBytes is the length of a seal's HMAC.
 const sealBytes = 24
 
-// For returns the keys for one purpose, which is named by texts. Who has them cannot seal for
-// another purpose.
+// For returns the keys for one purpose, which is named by texts. They cannot seal for another
+// purpose.
 func (k Keys) For(purpose ...string) Keys {
 	derived := make(Keys, len(k))
 	for i, key := range k {

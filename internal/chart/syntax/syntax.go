@@ -115,7 +115,7 @@ type Action struct {
 	Text string
 }
 
-// Actions returns the actions of the text and the definitions in it, without comments.
+// Actions returns the actions of the text and one for each `define` in it, without comments.
 func (t *Text) Actions() (all []Action) {
 	for name := range t.defined {
 		definition := "define " + strconv.Quote(name)
@@ -182,8 +182,8 @@ var variable = regexp.MustCompile(`\$[\pL_][\pL\pN_]*`)
 // Own are the actions that somebody's texts have.
 type Own struct{ meanings map[string]bool }
 
-// Learn adds the actions of a text. Of a text that is no template as a whole, such as the first
-// half of one, it adds the actions that can be read by themselves.
+// Learn adds the actions of a text. If the text is no template as a whole, such as the first
+// half of one, Learn adds the actions that can be read by themselves.
 func (o *Own) Learn(text string) {
 	if !strings.Contains(text, Opening) {
 		return

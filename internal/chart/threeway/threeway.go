@@ -1,6 +1,6 @@
 // Package threeway makes the patches by which a client applies the objects of a chart, as Helm 3
-// did and operator-sdk's Helm operator does: what the chart no longer has is removed, what it has is
-// set, and what others have added stays.
+// did and operator-sdk's Helm operator does. A patch removes what the chart no longer has, sets what
+// it has, and leaves what others have added.
 //
 // It sends nothing.
 package threeway

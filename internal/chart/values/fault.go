@@ -21,7 +21,7 @@ const (
 	ReasonSchemaUnreachable content.Reason = "SchemaUnreachable"
 )
 
-// FaultError is a fault of the chart or of the network. No change of a CR mends it.
+// FaultError is a fault of the chart or of the network. No change of a CR fixes it.
 type FaultError struct {
 	Reason content.Reason
 	Err    error

@@ -2,8 +2,8 @@
 // cannot take.
 //
 // The spec is data: the values say which of their texts look like templates and are not to be
-// evaluated. chart-exec refuses those that the chart gives to tpl. What a chart does with text
-// beyond that is its own.
+// evaluated. chart-exec refuses those that the chart gives to tpl. Beyond that, the
+// package does not limit what a chart does with text.
 package values
 
 import (

@@ -11,6 +11,6 @@
 //
 // # Gotchas
 //
-//   - A merge patch would replace the whole list of conditions, and lands on any UID. Hence
-//     JSON Patch by index, with tests.
+//   - A merge patch would replace the whole list of conditions, and lands on any UID. So the
+//     package makes a JSON Patch by index, with tests.
 package status

@@ -18,7 +18,7 @@ const (
 	contentKey = "digest"
 )
 
-// LastRun tells of the last run that ended, however it ended.
+// LastRun describes the last run that ended, however it ended.
 type LastRun struct {
 	// Ended is zero if no run has ended.
 	Ended time.Time

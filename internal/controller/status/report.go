@@ -169,7 +169,7 @@ func (p Progress) String() string {
 	return words
 }
 
-// Working reports what the run is at. It is only written over a status that shows a run at work.
+// Working reports what the run is doing. It is only written over a status that shows a running run.
 func Working(generation int64, p Progress) Report {
 	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
 		condition(Running, "True", ReasonRunning, p.String()),
@@ -177,7 +177,7 @@ func Working(generation int64, p Progress) Report {
 }
 
 // Unwritable reports that a run has ended whose result the kind's schema refuses. It is only
-// written over a status that shows a run at work.
+// written over a status that shows a running run.
 func Unwritable(generation int64) Report {
 	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
 		condition(Running, "False", ReasonUnwritable, messageRefused),

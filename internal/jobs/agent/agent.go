@@ -65,7 +65,7 @@ func (o Options) shortFarewell() time.Duration {
 	return 10 * time.Second
 }
 
-// Run claims the run of this pod, executes it and hands its result over. It returns nil once a
+// Run acquires the run of this pod, executes it and hands its result over. It returns nil once a
 // manager has the result, or the termination message has it. ctx ends with a TERM.
 func Run(ctx context.Context, o Options) error {
 	all, err := newManagers(o.Addresses, o.PublicKey, o.Logger)

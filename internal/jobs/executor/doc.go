@@ -1,8 +1,8 @@
 // Package executor runs content in Jobs: it is an engine.Remote for the watches with executor: job,
-// and has the live runs for package serve.
+// and has the running runs for package serve.
 //
 // A run is a Job with the name of the CR's UID, so that its creation is the first lock: of two
-// managers one creates it, and the other finds it. The pod that claims the Job is the second:
+// managers one creates it, and the other finds it. The pod that acquires the Job is the second:
 // Kubernetes may start two. RunRemote
 //
 //   - creates the Job, or goes on with one that an earlier manager has left for the same request

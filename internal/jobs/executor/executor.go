@@ -25,7 +25,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Executor has the live runs in Jobs of a manager. New makes it, and it must be started.
+// Executor has the runs in Jobs of a manager that have not ended. New makes it, and it must be started.
 type Executor struct {
 	*jobCluster
 

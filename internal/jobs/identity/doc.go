@@ -4,9 +4,9 @@
 //
 //   - The key pair of the managers' servers. An agent gets the public key in its environment and
 //     accepts no other server. There is no certificate authority, and nothing expires: each manager
-//     makes its certificate anew when it starts, and agents look at the key in it alone.
+//     makes a new certificate when it starts, and agents look at the key in it alone.
 //   - The key of session tokens. A token names the Job, the pod and the run for which a manager made
 //     it, so that any manager can check it without having seen it before.
 //
-// Whoever may read the Secret can act as a manager to agents, and as any agent to managers.
+// Everybody who may read the Secret can act as a manager to agents, and as any agent to managers.
 package identity

@@ -17,10 +17,10 @@ var (
 	ErrTaken = errors.New("another pod of the Job has the run")
 )
 
-// Registry has the live runs of a manager. It is safe for concurrent use.
+// Registry has the runs of a manager that have not ended. It is safe for concurrent use.
 type Registry interface {
 	// Claim gives a pod of a Job its assignment, without a session and a kubeconfig. A pod that
-	// claims again gets the same. It returns ErrUnknown or ErrTaken; any other error makes the
+	// asks again gets the same. It returns ErrUnknown or ErrTaken; any other error makes the
 	// agent try again too.
 	Claim(ctx context.Context, job types.NamespacedName, jobUID, podUID types.UID) (wire.Assignment, error)
 	// Live returns the run of a session. It returns false if the run has ended, or has not been

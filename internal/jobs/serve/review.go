@@ -29,7 +29,7 @@ type Reviewer interface {
 	Review(ctx context.Context, token string) (Caller, error)
 }
 
-// DeniedError says why a token does not claim a run.
+// DeniedError says why a token does not give its bearer a run.
 type DeniedError struct{ Why string }
 
 func (e *DeniedError) Error() string { return e.Why }

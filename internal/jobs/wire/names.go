@@ -6,7 +6,7 @@ const Command = "run-agent"
 // DefaultPort is the port where managers serve agents.
 const DefaultPort = 8445
 
-// Audience is that of the service account token with which an agent claims its run.
+// Audience is that of the service account token with which an agent acquires its run.
 const Audience = "ensign.io/run"
 
 // TokenFile and TerminationFile are where the pod of a Job has its token, and the file of its
@@ -27,8 +27,8 @@ const (
 	EnvTerminationFile = "ENSIGN_TERMINATION_LOG"
 )
 
-// The paths at which managers serve agents. A claim has the service account token as its bearer
-// token, all others that of the session.
+// The paths at which managers serve agents. The request for a run has the service account token as
+// its bearer token, all others that of the session.
 const (
 	// ClaimPath takes a POST without a body, and responds with an Assignment.
 	ClaimPath = "/v1/claim"

@@ -91,7 +91,7 @@ type Response struct {
 	// Objects has the objects in the response: the written one, or the items of a list, which may
 	// be empty. It is nil for a Status, and where the result is not known.
 	Objects []*unstructured.Unstructured
-	// Partial is true where the Objects have nothing but metadata, for which the client asked.
+	// Partial is true where the Objects have only metadata, for which the client asked.
 	Partial bool
 	// UID is the UID in a Status; "" where there is none.
 	UID types.UID
@@ -102,7 +102,7 @@ type Response struct {
 // OK reports whether the API server has confirmed that it carried out the write.
 func (r Response) OK() bool { return r.Code >= http.StatusOK && r.Code < http.StatusMultipleChoices }
 
-// WriteObserver is told of every write that the proxy forwards for a run, except dry runs.
+// WriteObserver observes every write that the proxy forwards for a run, except dry runs.
 type WriteObserver interface {
 	// BeforeWrite is called before the proxy forwards the write. The proxy calls afterWrite once:
 	// after the response, or when none will come.

@@ -65,7 +65,7 @@ type Options struct {
 	Informers *informers.Set
 	Reducer   *reduce.Reducer
 	Watches   []Watch
-	// Namespaces are the namespaces to follow kinds in; none means all.
+	// Namespaces are the namespaces in which kinds are watched; none means all.
 	Namespaces []string
 	Discovery  Discovery
 	// Record may be nil. The next manager then follows a kind only once a run has written a
@@ -167,7 +167,7 @@ func New(o Options) *Children {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (c *Children) NeedLeaderElection() bool { return true }
 
-// Start follows the kinds of the record, and then maintains the followed kinds and the record
+// Start watches the kinds of the record, and then maintains the watched kinds and the record
 // until ctx ends.
 func (c *Children) Start(ctx context.Context) error {
 	go c.loadRecord(ctx)
@@ -194,7 +194,7 @@ func (c *Children) wakeUp() {
 	}
 }
 
-// Follow returns once the kinds of the record are followed, or after 10 seconds. From then on
+// Follow returns once the kinds of the record are watched, or after 10 seconds. From then on
 // it calls changed, one call at a time, for each CR of the watch that has a changed child or
 // referenced object, until ctx ends. what describes the change: "Secret shop/hello-tls
 // changed". The UID is "" where the object does not name it. There may be no such CR.

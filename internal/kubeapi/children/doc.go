@@ -20,5 +20,5 @@
 //     called Follow, a child's owner stands for two possible CRs.
 //   - An informer's store is ahead of the events that its handlers get. A child that is absent
 //     from the store may have a deletion event under way.
-//   - A kind is followed in one version only.
+//   - A kind is watched in one version only.
 package children

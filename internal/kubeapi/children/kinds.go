@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 )
 
-// Kind is a followed kind, in the form in which the record has it.
+// Kind is a watched kind of children or referenced objects, in the form in which the record has it.
 type Kind struct {
 	Group      string `json:"group,omitempty"`
 	Version    string `json:"version"`

@@ -22,8 +22,8 @@ type Known struct {
 }
 
 // Known returns what is known of an object, and the zero Known for one that is not there. live is
-// false where no informer is told of all changes of such objects: then nothing is known yet. A kind
-// that is asked for is followed from then on, while somebody asks.
+// false where no informer sees all changes of such objects: then nothing is known yet. A kind that
+// is asked for is watched from then on, while somebody asks.
 func (c *Children) Known(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
 	store, live := c.liveStore(resource, namespace)
 	if !live {

@@ -115,7 +115,7 @@ func (r *references) isReferenced(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// Refers replaces the objects to which a CR refers. Their kinds are followed from then on.
+// Refers replaces the objects to which a CR refers. Their kinds are watched from then on.
 func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

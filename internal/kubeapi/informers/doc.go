@@ -1,4 +1,4 @@
-// Package informers follows kinds that become known only while the manager runs: the kind of a
+// Package informers watches kinds that become known only while the manager runs: the kind of a
 // child once a role has created the first one, or the kind of a reference.
 //
 // A Set has one informer for each resource and namespace in use. The informer starts with its
@@ -10,6 +10,6 @@
 // a minute. client-go sets the pauses between the attempts: they grow from one second to between
 // 30 and 60 seconds.
 //
-// The package does not know why objects are followed. It does not use discovery: an informer
-// finds out whether its kind can be followed when it tries.
+// The package does not know why objects are watched. It does not use discovery: an informer
+// finds out whether its kind can be watched when it tries.
 package informers

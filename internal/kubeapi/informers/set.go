@@ -31,7 +31,7 @@ const (
 	// Live is the state of an informer whose watch is open and whose store is filled: it sees
 	// every change. The informer stays live while client-go replaces a watch that has ended.
 	Live State = "live"
-	// Failing is the state after a list or watch has failed, until the informer is live again.
+	// Failing is the state after a list or watch has failed, until the informer lists and watches again.
 	Failing State = "failing"
 	// Ended is the state of a stopped informer: nobody uses it, or the Set has ended.
 	Ended State = "ended"

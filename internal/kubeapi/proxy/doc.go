@@ -3,7 +3,7 @@
 // The proxy listens on the loopback interface, with TLS and a certificate that it makes in
 // memory at start. Grant returns a kubeconfig with a token for one run. The token alone tells
 // for which CR a request is; nothing that a client sends can change that. A request without the
-// token of a live run gets status 401 and is not forwarded. When a token ends, its requests and
+// token of a running run gets status 401 and is not forwarded. When a token ends, its requests and
 // streams end too.
 //
 // ServeHTTP is the path of a request:

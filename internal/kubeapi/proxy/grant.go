@@ -112,7 +112,7 @@ func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok 
 	return granted, granted.requests.Done, true
 }
 
-// HasLiveToken reports whether the request carries the token of a live run.
+// HasLiveToken reports whether the request carries the token of a running run.
 func (p *Proxy) HasLiveToken(r *http.Request) bool {
 	_, done, ok := p.grants.authenticate(r)
 	if ok {

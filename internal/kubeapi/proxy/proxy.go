@@ -57,7 +57,7 @@ type Options struct {
 	IsConfined func(access.Owner) bool
 	// Fence reports whether the proxy may forward requests; nil means that it always may.
 	Fence Fence
-	// WriteObservers are told of each write that the proxy forwards for a run.
+	// WriteObservers observe each write that the proxy forwards for a run.
 	WriteObservers []access.WriteObserver
 	Logger         logr.Logger
 }
@@ -135,7 +135,7 @@ func (p *Proxy) Servers() []*manager.Server {
 }
 
 // Server returns the proxy as a manager.Server. A manager starts such a server among the first
-// of its runnables and stops it among the last, so that no live run loses the API.
+// of its runnables and stops it among the last, so that no run loses the API.
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{

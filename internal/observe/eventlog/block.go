@@ -12,10 +12,10 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// BlockFooter is the line below a block.
+// BlockFooter is the line below task output.
 const BlockFooter = "-------------------------------------------------------------------------------"
 
-// Header returns the line above a block, with the heading of the run's kind of content where the
+// Header returns the line above task output, with the heading of the run's kind of content where the
 // ansible-operator base image has its own: a little left of the middle.
 func Header(heading string) string {
 	const most = len(BlockFooter) - 8

@@ -1,10 +1,10 @@
 // Package eventlog writes the log in which people follow runs. It has a line for the start of a
 // run, for each task on each host, and for the end of the run. The result of a failed task
-// follows its line as a block of several lines. While the runs of a CR fail in the same way, only
-// the first of them has the block.
+// follows its line as task output of several lines. While the runs of a CR fail in the same way,
+// only the first of them has the output.
 //
 // Everything that comes from a run is untrusted. The log shows results sanitized and without
-// control characters. Each line of a block begins with the CR, so that no text that a task
+// control characters. Each line of task output begins with the CR, so that no text that a task
 // returns looks like a log record. The log never shows what Ansible has printed: that has module
 // arguments, and with some versions of Ansible also texts that no_log should hide.
 //

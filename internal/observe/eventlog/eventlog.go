@@ -18,14 +18,15 @@ import (
 type Options struct {
 	// Logger receives the lines.
 	Logger logr.Logger
-	// Blocks receives the blocks of the console format, each in one Write; nil means no blocks. It
+	// Blocks receives the task output of the console format, that of a task in one Write; nil
+	// means no task output. It
 	// must be the writer to which Logger's sink writes its lines, and safe for concurrent use:
 	//
 	//	stream := zapcore.Lock(zapcore.AddSync(os.Stderr))
 	//
-	// So no line of a concurrent run comes in between the lines of a block.
+	// So no line of a concurrent run comes in between the lines of a task's output.
 	Blocks io.Writer
-	// JSON puts a block into the field "block" of its task's line instead of writing it to Blocks.
+	// JSON puts task output into the field `block` of its task's line instead of writing it to Blocks.
 	JSON  bool
 	Level Level
 	// Screen, if set, shows the runs instead of Logger, which says then only how much is shown.
@@ -132,7 +133,7 @@ func (l *Log) logTask(out outcome, values []any) {
 }
 
 // RunEnded implements content.Observer: it logs the end of a run. If the run failed and nothing
-// has shown why, it also shows the outcome's message as a block.
+// has shown why, it also shows the outcome's message in the form of task output.
 func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
 	outcome := result.Outcome
 	defer l.failures.runEnded(run, outcome.Verdict == content.Canceled)

@@ -11,9 +11,9 @@ type Level int
 const (
 	// Nothing shows no task.
 	Nothing Level = iota
-	// Tasks shows a line for each task on each host, and the blocks of failed tasks.
+	// Tasks shows a line for each task on each host, and the output of failed tasks.
 	Tasks
-	// Everything also shows the block of every task, and a line for each item of a loop and
+	// Everything also shows the output of every task, and a line for each item of a loop and
 	// for each retry.
 	Everything
 )

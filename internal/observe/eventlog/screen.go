@@ -15,14 +15,14 @@ import (
 )
 
 // Screen shows runs to people at a terminal: a line for each task on each host, the result of
-// a failed one below it, a line for the start and the end of a run. What comes from a run is
-// shown sanitized and without control characters.
+// a failed one below it, a line for the start and the end of a run. Everything from a
+// run is shown sanitized and without control characters.
 type Screen struct {
 	// Out gets each line, or block, in one Write.
 	Out     io.Writer
 	Palette terminal.Palette
 	// Shared is set where several runs share the terminal: each line then begins with the time
-	// and the CR, each line of a block with the CR.
+	// and the CR, each line of task output with the CR.
 	Shared bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// SetFollowed sets the state of a kind that is followed for a purpose; "" removes the kind. There is
+// SetFollowed sets the state of a kind that is watched for a purpose; "" removes the kind. There is
 // one series for each kind and namespace, with its state as a label.
 func (m *Metrics) SetFollowed(purpose, kind, namespace, state string) {
 	labels := prometheus.Labels{"purpose": purpose, "resource": kind, "namespace": namespace}

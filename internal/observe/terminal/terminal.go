@@ -1,6 +1,6 @@
 // Package terminal draws text for people at a terminal: in colours where the terminal has some
 // and its reader did not switch them off. All text is made safe by visible.Text, so that
-// nothing but this package's own colours controls the terminal.
+// only this package's own colours control the terminal.
 package terminal
 
 import (

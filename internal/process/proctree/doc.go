@@ -5,7 +5,7 @@
 // loses its parent. So the package finds the processes of a run in two ways (processes.go):
 //
 //   - by descent from a process of the run;
-//   - by a mark in the environment with which a process was started: a number of the run, a
+//   - by the environment with which a process was started: a number of the run, a
 //     name of this manager process, and the run directory, which a successor of the manager
 //     knows too (reaper.go).
 //

@@ -14,9 +14,9 @@ const (
 	instanceVariable = "ENSIGN_MANAGER"
 )
 
-// Reaper starts and marks the processes of one manager's runs, and ends them. The zero
-// value has no run directory; then processes are found by descent and by the marks of the
-// runs alone.
+// Reaper starts the processes of one manager's runs with an environment that identifies
+// them, and ends them. The zero value has no run directory; then processes are found only by
+// descent and by the number of their run.
 // Methods may be called concurrently.
 type Reaper struct {
 	dir, instance string
@@ -32,7 +32,7 @@ func NewReaper(dir, instance string) *Reaper {
 	return &Reaper{dir: dir, instance: instance}
 }
 
-// Environ returns the variables that mark the processes of all runs, as "NAME=value".
+// Environ returns the variables that identify the processes of all runs, as "NAME=value".
 func (r *Reaper) Environ() []string {
 	if r.dir == "" {
 		return nil

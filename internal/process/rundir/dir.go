@@ -72,7 +72,7 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 }
 
 // PrepareFiles makes a new directory for a run of the CR like Prepare, for a program that
-// reads nothing but these files, by their names, and its kubeconfig.
+// reads only these files, by their names, and its kubeconfig.
 func (r *Root) PrepareFiles(uid, id string, kubeconfig []byte, files map[string][]byte) (*Dir, error) {
 	return r.prepare(uid, id, func(d *Dir, run *os.Root) error { return d.writeFiles(run, kubeconfig, files) })
 }

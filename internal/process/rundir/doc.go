@@ -34,8 +34,8 @@
 //
 // # Gotchas
 //
-//   - A file args or env/cmdline in run/ would replace or extend Ansible's command, so run/ is
-//     made anew for each run.
+//   - A file args or env/cmdline in run/ would replace or extend Ansible's command, so each
+//     run gets a new run/.
 //   - If env/extravars is missing, a run silently has no variables, so Prepare checks the file.
 //   - TMPDIR is at most 75 bytes long: Ansible puts sockets below it, and a socket's path
 //     may have 107 bytes. Runs share TMPDIR, because Python's client of Kubernetes caches

@@ -42,7 +42,7 @@ func sizeOnDisk(size int64) int64 {
 }
 
 // Limit sets the limit of the artifacts of ended runs in bytes; those of one CR may take a
-// sixteenth of it. 0 is no limit. In addition, the artifact of a live run may take a
+// sixteenth of it. 0 is no limit. In addition, the artifact of a running run may take a
 // sixteenth until the run ends. Limit and the end of each run remove the oldest artifacts
 // first. The newest artifact of a CR is removed only if it alone exceeds the sixteenth, or
 // if every CR has only its newest left. A limit under 1 MiB is of little use. Limit must be
@@ -76,7 +76,7 @@ func (r *Root) countArtifacts(uid string) error {
 	return r.updateArtifacts(uid, artifacts, 0)
 }
 
-// Bytes returns the size of the artifacts of ended runs, in whole blocks of 4 KiB.
+// Bytes returns the size of the artifacts of ended runs, each file rounded up to 4 KiB.
 func (r *Root) Bytes() int64 {
 	r.usage.mu.Lock()
 	defer r.usage.mu.Unlock()

@@ -46,8 +46,8 @@ type Root struct {
 	usage usage
 }
 
-// Close unlocks the directory. It removes nothing but the temporary directory of runs, if that
-// is elsewhere.
+// Close unlocks the directory. It removes the temporary directory of runs if that is elsewhere, and
+// nothing else.
 func (r *Root) Close() error {
 	var err error
 	if r.hasTempElsewhere() {

@@ -31,11 +31,11 @@ type Fault struct {
 	Delay time.Duration
 	// Withhold keeps the request from the API server. It needs a Break or a Code.
 	Withhold bool
-	// After is called before the client gets its answer, which waits for it. What
-	// the API server answered is in the request.
+	// After is called before the client gets its answer, which waits for it. The
+	// request has the API server's answer.
 	After func(Request)
 	// Break breaks the connection in the place of an answer. Where the API server has
-	// acted, the client cannot know what became of its request.
+	// acted, the client cannot know the result of its request.
 	Break bool
 	// Code is the HTTP status of an answer in the place of the API server's; 0 leaves
 	// that as it is. Body is JSON; nil is the Status object for the Code.

@@ -14,9 +14,9 @@ import (
 // the release, as with a slow API server. Only watches that speak JSON are read.
 func (p *Proxy) Hold(match func(Request) bool) (release func()) { return p.watch(match, nil) }
 
-// Hide leaves the events of watches out whose requests match, and breaks a watch
-// that has missed some with "410 Gone" at the release: the client has to list anew
-// and sees the last state only, as after a long disconnection.
+// Hide leaves out the events of watches whose requests match. At the release it breaks
+// each watch that has missed some with "410 Gone": the client has to list again and sees
+// only the last state, as after a long disconnection.
 func (p *Proxy) Hide(match func(Request) bool) (release func()) {
 	return p.watch(match, map[*stream]bool{})
 }

@@ -1,4 +1,4 @@
-// Package campaign performs many fault plans, several at a time, and tells of them
+// Package campaign performs many fault plans, several at a time, and reports them
 // in a table.
 package campaign
 
@@ -26,7 +26,7 @@ type Result struct {
 	// trial itself failed.
 	Err        error
 	Violations []oracle.Violation
-	// Took is how long the manager took to settle when the fault had ended, Total
+	// Took is how long the manager worked on after the fault had ended, Total
 	// the whole trial.
 	Took, Total time.Duration
 	// Directory holds the manager's log.
@@ -36,7 +36,7 @@ type Result struct {
 // Good is true when nothing is wrong.
 func (r Result) Good() bool { return r.Err == nil && len(r.Violations) == 0 }
 
-// String tells of the result in one line, or in several when something is wrong.
+// String reports the result in one line, or in several when something is wrong.
 func (r Result) String() string {
 	var text strings.Builder
 	verdict := "ok"

@@ -23,7 +23,7 @@ type Evidence struct {
 	UIDs []string
 	// Final is the resource at the end, nil if there is none.
 	Final *unstructured.Unstructured
-	// Unsettled says what was missing when the time to settle had passed.
+	// Unsettled says what was missing when the trial's time limit had passed.
 	Unsettled []string
 	// Took is the time from the end of the fault until nothing changed any more.
 	Took time.Duration

@@ -1,7 +1,7 @@
 package plan
 
-// Real lists the fixed plans that are performed with the real Ansible. Of its
-// phases only those are known that show in the file system, and the task's.
+// Real lists the fixed plans that are performed with the real Ansible. Only
+// those of its phases are known that show in the file system, and the task's.
 func Real() []Plan {
 	return []Plan{
 		{Create, StatusRunning, CrashAfter},

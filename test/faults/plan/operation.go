@@ -10,7 +10,7 @@ const (
 	Create Operation = "create"
 	Update Operation = "update"
 	Delete Operation = "delete"
-	// DeleteRunning deletes a CR while its first run is at work.
+	// DeleteRunning deletes a CR while its first run executes.
 	DeleteRunning Operation = "delete-running"
 	// Recreate deletes a CR and creates another of its name when it is gone.
 	Recreate Operation = "recreate"
@@ -21,11 +21,11 @@ const (
 	// Repair changes a CR whose runs have failed again and again. The first run after
 	// that fails once more.
 	Repair Operation = "repair"
-	// Storm creates a CR whose first runs fail. Meanwhile others change its annotations all the
-	// time, each of which triggers a run.
+	// Storm creates a CR whose first runs fail. Others change its annotations all the time: each
+	// change triggers a run.
 	Storm Operation = "storm"
 	// PlainDeleteRunning and PlainRecreateRunning delete a CR, and create another of
-	// its name at once, while its first run is at work. Their watch has no finalizer.
+	// its name at once, while its first run executes. Their watch has no finalizer.
 	PlainDeleteRunning   Operation = "plain-delete-running"
 	PlainRecreateRunning Operation = "plain-recreate-running"
 )
@@ -34,7 +34,7 @@ const (
 // for nothing, and less is forgotten.
 type Course struct {
 	// Gone is true when the operation leaves no CR, DuringRun when it goes on while a
-	// run is at work, Plain when the watch has no finalizer.
+	// run executes, Plain when the watch has no finalizer.
 	Gone, DuringRun, Plain bool
 	// Runs are those of the content and of the finalizer, by resource.
 	Runs [][2]int

@@ -92,13 +92,13 @@ const (
 	// Away takes the API server away altogether.
 	Away Fault = "away"
 	// Frozen lets the API server take every request and answer none, for longer than the
-	// manager waits for an answer. What was sent arrives at the end.
+	// manager waits for an answer. The requests arrive at the end.
 	Frozen Fault = "frozen"
 	// Race lets another writer change the object between the manager's read and its
 	// write.
 	Race Fault = "race"
-	// Hidden hides what watches tell, and has them start anew later; Delayed holds
-	// it back. Meanwhile the user changes the CR, where it is not being deleted.
+	// Hidden hides what watches tell, and has them start again later; Delayed holds it
+	// back. In that time the user changes the CR, where it is not being deleted.
 	Hidden  Fault = "hidden"
 	Delayed Fault = "delayed"
 	// Stale kills the manager after the write, or in the phase; the next one sees

@@ -17,7 +17,7 @@ const (
 	journalName = "journal.jsonl"
 )
 
-// OpenStage makes the stage of the stub in dir, which is told of every phase of its runs:
+// OpenStage makes the stage of the stub in dir, to which its runs report every phase:
 // what a record says is then a point of plans, the last one that ansible-runner is about to
 // exit. met is called for each, at the same time for those of several runs, and the
 // run goes on when it returns. Once the stage is closed, runs go on unasked.

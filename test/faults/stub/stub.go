@@ -10,14 +10,14 @@
 // ENSIGN_STUB_DIR, which their environment has from the manager's.
 //
 // As with the real one, ansible-runner starts ansible-playbook in a session of
-// its own, ends it on TERM, and leaves it alive when it is killed. What a play
-// does stands in the spec of its custom resource (Script). Each run writes a
-// record when it starts and before it reports its stats; a second run for a
-// custom resource that has a live one says so. Where DIR has a stage, a run tells
-// it of every phase and waits until it may go on.
+// its own, ends it on TERM, and leaves it alive when it is killed. The
+// spec of its custom resource (Script) says what a play does. Each run writes a
+// record when it starts and before it reports its stats; a second run beside
+// another one of the same custom resource says so. Where DIR has a stage, a run
+// reports every phase to it and waits until it may go on.
 //
 // With the real Ansible the same play runs as a task (Task): it keeps the same
-// journal, and tells of MidTask only.
+// journal, and reports MidTask only.
 package stub
 
 import (
@@ -94,7 +94,7 @@ type Subject struct {
 	Script Script `json:"-"`
 }
 
-// What a Record says.
+// The values of Record.What.
 const (
 	Started  = "started"
 	Ended    = "ended"
@@ -107,8 +107,8 @@ type Record struct {
 
 	Time time.Time `json:"time"`
 	// What is Started; Ended, when the play is through and its stats are about to
-	// be reported; or Overlaps, when another run of the CR is live. A stage is told the
-	// phase.
+	// be reported; or Overlaps, when another run of the CR has not ended. A stage is
+	// told the phase.
 	What string `json:"what"`
 	// Run is ansible-runner's ident.
 	Run string `json:"run"`

@@ -41,8 +41,8 @@ type Options struct {
 	// Environment is a Python environment with the real Ansible; "" is the stub. Runs
 	// in it announce no phase but the task's.
 	Environment string
-	// Settle is how long a trial may take to settle when its fault has ended; 0 is
-	// what the design allows.
+	// Settle limits the time from the end of a trial's fault until nothing changes any
+	// more; 0 is what the design allows.
 	Settle time.Duration
 }
 

@@ -3,9 +3,9 @@
 // A Lab is what trials share: one control plane, the stub of a Python environment
 // and the manager under test. Each trial has a namespace, an API proxy, a run
 // directory and managers of its own, so that several go on at once. It brings the
-// custom resource to where its operation begins, arms the fault, does what the
-// user does, sees the fault strike and end, waits until nothing changes any more,
-// and collects evidence while the manager lives and after it has stopped.
+// custom resource to where its operation begins, arms the fault, and does what the
+// user does. It sees the fault strike and end, and waits until nothing changes any
+// more. It collects evidence while the manager lives and after it has stopped.
 //
 // The package does not judge: oracle does.
 package trial

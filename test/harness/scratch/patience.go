@@ -6,8 +6,8 @@ import (
 )
 
 // Patience ends tests that hang. It is no expectation: nothing that a test waits for
-// takes a tenth of it, on a machine that is busy with much else. What must be quick is
-// shown by what did not happen meanwhile, never by a clock.
+// takes a tenth of it, on a machine that is busy with much else. A test shows
+// that something is quick by what did not happen until then, never by a clock.
 const Patience = 10 * time.Minute
 
 // Eventually waits until the condition holds.

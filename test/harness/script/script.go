@@ -27,7 +27,7 @@ type Play func(*Run) (code int, err error)
 type Run struct {
 	// Private is its private directory, Ident its number, Playbook what it was asked for.
 	Private, Ident, Playbook string
-	// Variables are without the marks of untrusted text.
+	// Variables are without the tags of untrusted text.
 	Variables map[string]any
 	// Out is the standard output. Event and the end of the run flush it.
 	Out *bufio.Writer

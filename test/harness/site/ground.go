@@ -1,6 +1,6 @@
-// Package site gives suites of Ginkgo an operator at work on a real control plane: a
+// Package site gives suites of Ginkgo a running operator on a real control plane: a
 // namespace, a project directory, and managers one after another, with what their
-// logs tell of runs.
+// logs say about runs.
 //
 // The package does not say what is right: that is what suites are for.
 package site
@@ -73,7 +73,7 @@ func Prepare(ctx context.Context, options controlplane.Options) *Ground {
 	return g
 }
 
-// Define creates kinds, and returns when they are served: see harness.Definition.
+// Define creates kinds, and returns when they are served: see `harness.Definition`.
 func (g *Ground) Define(ctx context.Context, definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(harness.Define(ctx, g.Client, definitions...)).To(gomega.Succeed())

@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
-// Calm is for how long nothing more must come of what has settled: the informers
+// Calm is for how long nothing more must happen once all is up to date: the informers
 // have shown it by then.
 const Calm = 2 * time.Second
 

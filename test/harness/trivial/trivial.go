@@ -1,6 +1,6 @@
 // Package trivial is an operator whose content is a function of Go that does nothing: a program is
-// its manager if it was started as that. What such a manager takes for a custom resource is what any
-// manager takes, whatever the content.
+// its manager if it was started as that. Such a manager needs for a custom resource what any
+// manager needs, whatever the content.
 package trivial
 
 import (
@@ -34,8 +34,8 @@ func As(o harness.Options) (harness.Options, error) {
 	return o, err
 }
 
-// Main is the manager of a kind, and ends the process, if it was started as that. Of the flags of the
-// program manager it knows some.
+// Main is the manager of a kind, and ends the process, if it was started as that. It knows some of the
+// flags of the program manager.
 func Main(kind ensign.Kind) {
 	if os.Getenv(variable) == "" {
 		return

@@ -64,7 +64,7 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// Asked are the statements that were answered by the wish for a file.
+// Asked are the statements that were answered by the request for a file.
 func (s *Server) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package markers runs playbooks that display what a custom resource's author wrote,
-// in each place where Ansible displays something, as cold runs and as warm ones, and
+// in each place where Ansible displays something, as cold runs and as warm ones. It
 // shows that no text becomes a job event, hinders one, or ends the run.
 //
 // It needs the Python environment that "make python" makes, and with

@@ -19,8 +19,8 @@
 // A finalizer runs here without a manager: as the watch's own role with the
 // finalizer's variables, which make it take other tasks, or as a playbook of its
 // own. TestDeletion holds that to the truth: it deletes custom resources under the
-// real manager, with some of the plays as finalizers, and what becomes of them is
-// what the run without a manager came to.
+// real manager, with some of the plays as finalizers, and their result is
+// that of the run without a manager.
 //
 // TestRevealingPlays takes half a minute and is part of `make test`. TestCorpus and
 // TestDeletion take ten minutes and have the build tag long. The tests use the testing package, because Ginkgo runs the specs of a

@@ -14,8 +14,8 @@
 // for a canary: adding one there is all it takes. Names that begin with "shown"
 // are the control: they must be found.
 //
-// What a role's author prints himself is not looked for: a variable that is
-// registered under no_log and shown by a task without it, output of commands,
-// environment of a task (Ansible puts it on the command line of a shell), lines of
-// a file that does not parse.
+// It does not look for what a role's author prints himself: a variable that is
+// registered under no_log and shown by a task without it, output of commands, lines
+// of a file that does not parse. The environment of a task is left out
+// too: Ansible puts that on the command line of a shell.
 package secrets

@@ -1,4 +1,4 @@
-// Package v1 contains API Schema definitions for the cache v1 API group.
+// Package v1 contains the Go types of the API group cache, version v1.
 // +kubebuilder:object:generate=true
 // +groupName=cache.my.domain
 package v1

@@ -1,5 +1,5 @@
-// Command provisioner makes a directory of the node for each claim of the class
-// "local", and removes it with the claim: what a cloud's storage does, on one node.
+// Command provisioner makes a directory of the node for each PVC of the class
+// "local", and removes it with the PVC: what a cloud's storage does, on one node.
 package main
 
 import (
@@ -25,7 +25,7 @@ const name = "ensign.local/directory"
 // directories provisions below its own path.
 type directories string
 
-// Provision makes the claim's directory. A local volume, not a hostPath: the kubelet
+// Provision makes the PVC's directory. A local volume, not a hostPath: the kubelet
 // gives its files to the pod's fsGroup.
 func (d directories) Provision(_ context.Context, options controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	path := filepath.Join(string(d), options.PVName)

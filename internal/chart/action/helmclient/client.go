@@ -35,7 +35,7 @@ const (
 //
 //   - Before an update it moves the fields that the release's former operator holds to Helm's field
 //     manager. A server-side apply removes only what its own manager holds: a container that the
-//     chart drops would stay in the object for ever. Helm itself moves only the fields that a
+//     chart drops would stay in the object forever. Helm itself moves only the fields that a
 //     program of its own name holds.
 //   - An update leaves objects that belong to another release by now, and replaces those that cannot
 //     be changed if it may.
@@ -51,14 +51,14 @@ type Client struct {
 	Timeout time.Duration
 	// ByClient makes updates by patches of the client, instead of server-side apply.
 	ByClient bool
-	// Replace lets updates delete and create anew what cannot be changed.
+	// Replace lets updates delete what cannot be changed and create it again.
 	Replace bool
 	// Ignored are the fields that others may change.
 	Ignored fields.Ignored
 	// Former are the objects of an installation that failed. Helm takes what an installation finds for
 	// what the chart renders now.
 	Former kube.ResourceList
-	// Own reports whether a live object belongs to the CR of the release. Helm marks no hooks.
+	// Own reports whether a live object belongs to the CR of the release. Helm sets no labels on hooks.
 	Own func(live metav1.Object) bool
 	// Working is called with what is waited for.
 	Working func(string)
@@ -191,7 +191,7 @@ func (c *Client) withoutOthers(originals, targets kube.ResourceList) (kube.Resou
 	return originals.Difference(others), nil
 }
 
-// OtherRelease returns the release that Helm's marks on an object name, if it is not this one.
+// OtherRelease returns the release that Helm's label and annotations on an object name, if it is not this one.
 func OtherRelease(object metav1.Object, namespace, name string) string {
 	annotations := object.GetAnnotations()
 	ofNamespace, ofName := annotations[releaseNamespace], annotations[releaseName]

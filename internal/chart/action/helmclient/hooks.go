@@ -107,7 +107,7 @@ func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 // WatchUntilReady implements kube.Waiter. It waits until Jobs and Pods have ended; other hooks are
 // ready once they are there.
 //
-// Helm's own looks at what is there, and waits for ever for a Job that the TTL controller has removed
+// Helm's own waiter looks at what is there, and waits forever for a Job that the TTL controller has removed
 // (ttlSecondsAfterFinished). This one sees each change since the hook was created, so that it knows how
 // the hook ended although it is gone.
 func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {

@@ -7,8 +7,8 @@
 //   - The ledger holds a watch event back while a pending write may be its cause. Complete
 //     decides about it once the write has a response.
 //
-// A write whose response is not known, or does not say which object it changed, is kept as well:
-// it explains one event of each object that it may have written, the first one of a kind that
+// A write whose response is not known, or does not say which object it changed, is kept as well.
+// It explains one event of each object that it may have written: the first one of a kind that
 // the write can cause. So such a write cannot trigger its own CR again and again. It is kept for
 // one to two intervals of SweepUnidentified. A foreign change of the same object in that time,
 // before the write's own event, is missed: at most one for each such write and object. The next

@@ -19,8 +19,9 @@
 //   - A write to an object of a predecessor, a deleted CR of the same kind and name, links the
 //     object to the owner: otherwise the garbage collector would delete it during the run. This
 //     needs a look at the live object, so it holds only where the write needs that anyway.
-//   - A write of a chart's run to an object with Helm's marks links it: the release is the owner's, also
-//     what of it was adopted, or was applied by Helm's command since.
+//   - A write of a chart's run to an object with Helm's label and annotations links it: the release is
+//     the owner's, also those of its objects that were adopted or that Helm's command has applied
+//     since.
 //   - A write to any other object does not link it. It keeps references to others, and a
 //     reference to the owner that the role wrote. Only a reference for which the garbage
 //     collector would delete the object is replaced by annotations.

@@ -29,8 +29,8 @@ type Target struct {
 	// Labels are set on the object. LabelsOnly leaves its owners as the write has them.
 	Labels     map[string]string
 	LabelsOnly bool
-	// MarkedOnly leaves objects without an owner that have no mark of a release: the definitions in a
-	// chart's directory crds, which outlive it, since others may have objects of theirs.
+	// MarkedOnly leaves objects without an owner that have no label of a release: the CRDs in a
+	// chart's directory crds, which outlive it, since others may have objects of these kinds.
 	MarkedOnly bool
 }
 

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Metadata returns the live object with nothing but its type and metadata; nil where there is no
+// Metadata returns the live object with only its type and metadata; nil where there is no
 // such object. An error of the API server is returned unwrapped.
 func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)

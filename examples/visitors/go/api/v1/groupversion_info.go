@@ -1,4 +1,4 @@
-// Package v1 contains API Schema definitions for the  v1 API group.
+// Package v1 contains the Go types of the API group example.com, version v1.
 // +kubebuilder:object:generate=true
 // +groupName=example.com
 package v1
