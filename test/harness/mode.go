@@ -6,8 +6,8 @@ import "os"
 // manager's default when it is not set.
 const modeVariable = "ENSIGN_TEST_WARM"
 
-// Warm reports whether runs of the suites' managers are warm.
-func Warm() bool { return os.Getenv(modeVariable) != "false" }
+// Warm reports whether runs of suites are warm. Those in Jobs never are.
+func Warm() bool { return os.Getenv(modeVariable) != "false" && !InJobs() }
 
 // Mode is the flag for it, if there has to be one.
 func Mode() []string {

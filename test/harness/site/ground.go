@@ -36,6 +36,8 @@ type Ground struct {
 	Root string
 	// pods is where the pods of runs come to, where runs of suites are executed in Jobs.
 	pods *pods.Node
+	// PodsDir has what those pods leave; "" if there are none.
+	PodsDir string
 }
 
 // Run runs the specs of a suite. Patience, harness.Patience as a rule, ends specs that hang.

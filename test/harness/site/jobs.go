@@ -20,11 +20,12 @@ import (
 // startPods starts the node for the pods of runs.
 func (g *Ground) startPods(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	dir, err := os.MkdirTemp("", "pods") // Short: sockets are below it.
+	var err error
+	g.PodsDir, err = os.MkdirTemp("", "pods") // Short: sockets are below it.
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	ginkgo.DeferCleanup(os.RemoveAll, dir)
+	ginkgo.DeferCleanup(os.RemoveAll, g.PodsDir)
 	g.pods, err = pods.Start(ctx, g.Cluster.Config, pods.Options{
-		Dir: dir, Programs: map[string]string{"manager": filepath.Join(g.Root, "bin", "manager")}, Env: []string{"PATH=" + os.Getenv("PATH")},
+		Dir: g.PodsDir, Programs: map[string]string{"manager": filepath.Join(g.Root, "bin", "manager")}, Env: []string{"PATH=" + os.Getenv("PATH")},
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(g.pods.Stop)

@@ -60,13 +60,23 @@ func newBench(ctx context.Context, args ...string) *bench {
 	return b
 }
 
+// places are the directories of runs: the manager's first.
+func (b *bench) places() []string {
+	if ground.PodsDir != "" {
+		return []string{b.RunDir(), ground.PodsDir}
+	}
+	return []string{b.RunDir()}
+}
+
 // look collects command lines.
 func (b *bench) look() {
-	processes, _ := harness.ProcessesOf(b.RunDir()) // What can't be read has ended.
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range processes {
-		b.lines[p.CommandLine] = true
+	for _, dir := range b.places() {
+		processes, _ := harness.ProcessesOf(dir) // What can't be read has ended.
+		for _, p := range processes {
+			b.lines[p.CommandLine] = true
+		}
 	}
 }
 
@@ -183,7 +193,7 @@ func (b *bench) files(found places, dir string) {
 	GinkgoHelper()
 	elsewhere, err := filepath.Glob("/tmp/*ansible*")
 	Expect(err).NotTo(HaveOccurred())
-	for _, dir := range append(elsewhere, dir) {
+	for _, dir := range slices.Concat(elsewhere, b.places()[1:], []string{dir}) {
 		names, err := harness.Files(dir)
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range names {
