@@ -224,6 +224,24 @@ func TestNothingThatWasLeftRunsOnForACRThatIsToHaveNoRun(t *testing.T) {
 	}
 }
 
+// An earlier manager may have been killed after it had written the result.
+func TestWhatWasLeftOfARunWhoseResultIsWrittenIsRemoved(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.engine.Runner = &remote{run: func(ctx context.Context, _ engine.Attempt) runner.Result {
+		result := succeed(ctx, runner.Spec{})
+		result.Summary.Completion = b.Clock.Now()
+		return result
+	}}
+	b.mustReconcile()
+	cr := b.stored()
+	cr.SetResourceVersion("")
+	next, r := newBench(t, plainWatch(), cr, interceptor.Funcs{}), &remote{}
+	next.engine.Runner = r
+	next.mustReconcile()
+	wantEqual(t, []string{"uid-1"}, r.ended)
+	wantEqual(t, 0, len(r.attempts))
+}
+
 // elapsed is an observer that keeps how long runs took.
 type elapsed []time.Duration
 

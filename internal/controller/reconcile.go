@@ -103,6 +103,9 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 	case reportPaused:
 		return r.reportPaused(ctx, runCtx, a)
 	case rest:
+		if err := r.endLeft(runCtx, a); err != nil {
+			return err
+		}
 		a.rest()
 		return r.reportBrake(ctx, a)
 	case upToDate:
@@ -195,7 +198,8 @@ func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) erro
 	return nil
 }
 
-// endLeft ends the run that an earlier manager has left for a CR that is to have none now.
+// endLeft removes what an earlier manager has left of a run for a CR that is to have none now, and ends
+// that run if it is live.
 func (r *Reconciler) endLeft(ctx context.Context, a *attempt) error {
 	ender, may := r.Content.(content.Ender)
 	if !may {

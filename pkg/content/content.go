@@ -113,9 +113,10 @@ type Lasting interface {
 
 // Ender is an Engine whose runs may outlive the manager: see Lasting.
 type Ender interface {
-	// End ends the run that an earlier manager has left for the CR with the UID, and returns when it
-	// has ended, or with an error when ctx ends first. It is called before the CR's status says that
-	// nothing runs, as for a CR that is paused. Most CRs have no such run.
+	// End removes what an earlier manager has left of a run for the CR with the UID, and ends that run
+	// if it is live. It returns when it has ended, or with an error when ctx ends first. It is called
+	// when nothing is to run for the CR, as because it is paused or up to date. For most CRs there is
+	// nothing left.
 	End(ctx context.Context, uid string) error
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -52,6 +53,7 @@ func newOperator(ctx context.Context, timeout string) operator {
 func operatorOf(ctx context.Context, files map[string]string, env []string, args ...string) operator {
 	GinkgoHelper()
 	s := ground.Site(ctx, files)
+	s.Options.Binary = cmp.Or(*program, s.Options.Binary)
 	address, err := harness.FreeAddress()
 	Expect(err).NotTo(HaveOccurred())
 	s.Options.Env = append(s.Options.Env, env...)

@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,6 +24,11 @@ import (
 const group = "jobs.example.com"
 
 var (
+	program  = flag.String("manager", "", "the manager under test; by default the one in bin")
+	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+)
+
+var (
 	ground *site.Ground
 	node   *pods.Node
 	// work is the kind of a play that the test plays, deed that of a playbook for the real Ansible.
@@ -36,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestJobs(t *testing.T) { site.Run(t, "jobs", harness.Patience, 50*time.Millisecond) }
+func TestJobs(t *testing.T) { site.Run(t, "jobs", *patience, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{LeaveNodes: true, AdmitServiceAccounts: true})
@@ -47,7 +54,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	played, journal = filepath.Join(dir, "script"), filepath.Join(dir, "journal")
 	Expect(script.Environment(played)).To(Succeed())
 	node, err = pods.Start(ctx, ground.Cluster.Config, pods.Options{
-		Dir: dir, Programs: map[string]string{"manager": filepath.Join(ground.Root, "bin", "manager")},
+		Dir: dir, Programs: map[string]string{"manager": cmp.Or(*program, filepath.Join(ground.Root, "bin", "manager"))},
 		Env: []string{"PATH=" + os.Getenv("PATH"), wire.EnvTokenFile + "=" + wire.TokenFile, wire.EnvTerminationFile + "=" + wire.TerminationFile, journalVariable + "=" + journal},
 	})
 	Expect(err).NotTo(HaveOccurred())

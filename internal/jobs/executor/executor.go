@@ -174,7 +174,7 @@ func (x *Runner) End(ctx context.Context, uid string) error {
 	if err != nil || job.Labels[template.OperatorLabel] != x.operator {
 		return nil //nolint:nilerr // There is none.
 	}
-	log.FromContext(ctx).Info("the run that an earlier manager began is ended, because nothing is to run for the resource now", "job", job.Name)
+	log.FromContext(ctx).Info("the Job that an earlier manager has left is removed, because nothing is to run for the resource now", "job", job.Name)
 	return x.removeAndWait(ctx, job)
 }
 

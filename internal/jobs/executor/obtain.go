@@ -67,6 +67,7 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 		there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, job.Name, metav1.GetOptions{}) })
 		switch {
 		case apierrors.IsNotFound(err):
+			sleep(ctx, requestPause)
 			continue
 		case err != nil:
 			return nil, explain(err)
@@ -98,6 +99,9 @@ func explain(err error) error {
 // outage is how long a run waits for an API server that does not answer.
 const outage = time.Minute
 
+// requestPause is the pause before a request is repeated.
+const requestPause = time.Second
+
 // patiently repeats a request while the API server does not answer, and says so.
 func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
 	until := time.Now().Add(outage)
@@ -107,14 +111,15 @@ func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T
 			return answer, err
 		}
 		r.place("", err.Error())
-		sleep(ctx, time.Second)
+		sleep(ctx, requestPause)
 	}
 }
 
-// passes reports whether an error may pass by itself soon.
+// passes reports whether an error may pass by itself soon. A conflict is what a creation meets while
+// others use up the same quota.
 func passes(err error) bool {
 	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+	return !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
 }
 
