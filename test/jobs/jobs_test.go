@@ -153,6 +153,39 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		Expect(overlaps(all)).To(BeEmpty())
 	})
 
+	It("is one run at a time when somebody deletes the Job and leaves its pod, with a manager and without", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		cr := o.create(ctx, "left", map[string]any{"seconds": 5.0})
+		leave := func() {
+			jobs, err := o.jobs(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(jobs).To(HaveLen(1))
+			Expect(ground.Client.Delete(ctx, &jobs[0])).To(Succeed()) // What a DELETE of a Job does that says nothing of its pods.
+			Eventually(ctx, o.jobs).ShouldNot(ContainElement(HaveField("UID", jobs[0].UID)))
+		}
+		at(ctx, cr, lives, 1)
+		leave()
+		Eventually(ctx, o.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring("the Job was deleted by somebody")))
+		at(ctx, cr, begins, 2)
+		Expect(o.Kill()).To(Succeed())
+		leave()
+		o.Start(ctx, work.Kind)
+		Eventually(ctx, o.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+		Expect(counted(cr, begins)).To(Equal(3))
+
+		gone := o.create(ctx, "gone", map[string]any{"seconds": 600.0})
+		at(ctx, gone, lives, 1)
+		Expect(o.Kill()).To(Succeed())
+		leave()
+		Expect(ground.Client.Delete(ctx, gone)).To(Succeed())
+		o.Start(ctx, work.Kind)
+		o.leavesNothing(ctx)
+		all, err := signs()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(overlaps(all)).To(BeEmpty())
+	})
+
 	It("is in the condition Running while the pod does not come: image, quota, Pod Security, suspended", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)
@@ -171,7 +204,13 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		Expect(o.Outcome(ctx, image)).To(HaveField("Reason", "Successful"))
 
 		quota := o.allowPods(ctx, "0")
-		waits := says("quota", "exceeded quota: pods")
+		waits := says("quota", "exceeded quota: "+quota.Name)
+		Expect(ground.Client.Delete(ctx, quota)).To(Succeed())
+		Expect(o.Outcome(ctx, waits)).To(HaveField("Reason", "Successful"))
+
+		quota = o.allow(ctx, "count/jobs.batch", "0")
+		waits = says("no-job", "exceeded quota: "+quota.Name)
+		Expect(o.Condition(waits, "Failure")(ctx)).NotTo(HaveField("Status", "True"), "it waits, and has not failed")
 		Expect(ground.Client.Delete(ctx, quota)).To(Succeed())
 		Expect(o.Outcome(ctx, waits)).To(HaveField("Reason", "Successful"))
 

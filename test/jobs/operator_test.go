@@ -72,9 +72,15 @@ func (o operator) create(ctx context.Context, name string, spec map[string]any) 
 // allowPods limits how many pods may be in the operator's namespace, and returns when that is in force.
 func (o operator) allowPods(ctx context.Context, number string) *corev1.ResourceQuota {
 	GinkgoHelper()
+	return o.allow(ctx, corev1.ResourcePods, number)
+}
+
+// allow limits how many of something may be in the operator's namespace, and returns when that is in force.
+func (o operator) allow(ctx context.Context, what corev1.ResourceName, number string) *corev1.ResourceQuota {
+	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(number)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, GenerateName: "quota-"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: resource.MustParse(number)}},
 	}
 	o.Create(ctx, quota)
 	Eventually(ctx, func(ctx context.Context) (corev1.ResourceList, error) {

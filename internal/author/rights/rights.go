@@ -194,7 +194,7 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 func (c *Collector) jobs() {
 	const where = "the manager: runs in Jobs"
 	c.engine("batch", "jobs", where, Lease, "get", "list", "watch", "create", "patch", "delete")
-	c.engine("", "pods", where, Lease, "get", "list", "watch")
+	c.engine("", "pods", where, Lease, "get", "list", "watch", "delete")
 	c.engine("", "events", where, Lease, "list")
 	c.engine("", "secrets", where, Lease, "get", "create")
 	c.engine("authentication.k8s.io", "tokenreviews", where, Metrics, "create")

@@ -247,7 +247,7 @@ func TestRunsInJobsNeedRightsInTheManagersNamespace(t *testing.T) {
 			has[need.Right] = need.Scope
 		}
 		for right, want := range map[Right]Scope{
-			{"batch", "jobs", "create", ""}: Lease, {"batch", "jobs", "delete", ""}: Lease, {"", "pods", "watch", ""}: Lease, {"", "events", "list", ""}: Lease,
+			{"batch", "jobs", "create", ""}: Lease, {"batch", "jobs", "delete", ""}: Lease, {"", "pods", "watch", ""}: Lease, {"", "pods", "delete", ""}: Lease, {"", "events", "list", ""}: Lease,
 			{"", "secrets", "create", ""}: Lease, {"authentication.k8s.io", "tokenreviews", "create", ""}: Metrics,
 		} {
 			if scope, is := has[right]; is != (job != nil) || is && scope != want {

@@ -117,8 +117,16 @@ func (c *jobCluster) pod(job, claimed types.UID) *corev1.Pod {
 	return slices.MaxFunc(all, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
-// hasPods reports whether a pod of the Job is there.
-func (c *jobCluster) hasPods(job types.UID) bool { return c.pod(job, "") != nil }
+// left returns the pods of the Job that are there, and those that an earlier Job of that name has
+// left: somebody has deleted that alone, as a bare DELETE does by default and kubectl delete
+// --cascade=orphan.
+func (c *jobCluster) left(name string, uid types.UID) []*corev1.Pod {
+	all, _ := c.podList.Pods(c.namespace).List(labels.Everything()) // A lister of an informer does not fail.
+	return slices.DeleteFunc(all, func(p *corev1.Pod) bool {
+		job := jobOf(p)
+		return job != uid && job != "" || job == "" && p.Labels[batchv1.JobNameLabel] != name
+	})
+}
 
 // whyNoPod returns what the last Event says of a pod of the Job that could not be created; "" if there
 // is none.
@@ -140,18 +148,20 @@ func (c *jobCluster) whyNoPod(ctx context.Context, job types.UID) string {
 	return last.Message
 }
 
-// delete asks for the deletion of the Job with that UID. That it is gone, or another's by now, is
-// no error.
+// delete asks for the deletion of the Job with that UID, and of pods that have lost their Job. That
+// they are gone, or another's by now, is no error.
 func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := c.jobs().Delete(ctx, name, metav1.DeleteOptions{
+	errs := []error{c.jobs().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationForeground),
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	})}
+	for _, pod := range c.left(name, uid) {
+		if jobOf(pod) == "" && pod.DeletionTimestamp == nil {
+			errs = append(errs, c.client.CoreV1().Pods(c.namespace).Delete(ctx, pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID))))
+		}
 	}
-	return err
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) })...)
 }
 
 // errStops is the error of what the manager's stop ends.
@@ -185,7 +195,7 @@ func (c *jobCluster) removeAndWait(ctx context.Context, job *batchv1.Job) error 
 // gone reports whether the Job and its pods surely are. What the informers show may be old, so that
 // the API server has the last word.
 func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
-	if c.job(job.Name, job.UID) != nil || c.hasPods(job.UID) {
+	if c.job(job.Name, job.UID) != nil || len(c.left(job.Name, job.UID)) > 0 {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -116,8 +116,12 @@ func (x *Executor) Remove(uid string) {
 	x.mu.Lock()
 	delete(x.ended, uid)
 	x.mu.Unlock()
-	if job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid)); err == nil {
-		x.removeSoon(job.Name, job.UID)
+	name, of := template.Name(uid), types.UID("")
+	if job, err := x.jobList.Jobs(x.namespace).Get(name); err == nil {
+		of = job.UID
+	}
+	if of != "" || len(x.left(name, "")) > 0 {
+		x.removeSoon(name, of)
 	}
 }
 

@@ -72,19 +72,27 @@ func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 		return content.Outcome{Verdict: content.Failed, Reason: content.ReasonTimeout, Message: "the Job took longer than the watch's timeout and a minute: " + failed.Message}
 	}
 	why := whyEnded(v)
-	if why == "" && v.job == nil {
-		why = "the Job was deleted by somebody"
-	}
 	if why == "" && failed != nil {
 		why = said(failed.Reason, failed.Message)
 	}
 	return content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "the run in a Job ended without a result: " + why}
 }
 
+// byOthers returns what others than the manager have done to the Job that ends its pod; "" if nothing.
+func byOthers(job *batchv1.Job) string {
+	switch {
+	case job == nil:
+		return "the Job was deleted by somebody"
+	case suspended(job):
+		return "the Job was suspended, as queues do to make room for others, so that its pod was deleted"
+	}
+	return ""
+}
+
 // whyEnded returns what Kubernetes says of the end of the pod; "" if it says nothing.
 func whyEnded(v view) string {
 	if v.pod == nil {
-		return ""
+		return byOthers(v.job)
 	}
 	c, disrupted := terminated(v.pod), podCondition(v.pod, corev1.DisruptionTarget, corev1.ConditionTrue)
 	switch {
@@ -96,6 +104,8 @@ func whyEnded(v view) string {
 		return "OOMKilled: its container took more memory than it may; set a higher limit for the container manager in job.podTemplate"
 	case c != nil && c.Reason != "Error" && c.Reason != "Completed":
 		return said(c.Reason, c.Message)
+	case byOthers(v.job) != "":
+		return byOthers(v.job)
 	case v.gone || v.pod.DeletionTimestamp != nil:
 		return "its pod " + v.pod.Name + " was deleted"
 	case c != nil:
@@ -109,7 +119,7 @@ func waitsFor(v view) string {
 	switch pod := v.pod; {
 	case v.job != nil && v.job.DeletionTimestamp != nil:
 		return "the Job is being deleted"
-	case v.job != nil && v.job.Spec.Suspend != nil && *v.job.Spec.Suspend:
+	case v.job != nil && suspended(v.job):
 		if queue := v.job.Labels[queueLabel]; queue != "" {
 			return fmt.Sprintf("the Job is suspended until the queue %q admits it", queue)
 		}
@@ -182,6 +192,8 @@ func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCond
 	}
 	return nil
 }
+
+func suspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
 
 // finished reports whether the Job starts no pod any more.
 func finished(job *batchv1.Job) bool {

@@ -65,6 +65,8 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		"a drained pod that is gone":  {job: aJob, pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{claimed: true, gone: true}, place: "pod p", over: "EvictionByEvictionAPI: Eviction API: evicting"},
 		"a deleted pod that is gone":  {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "its pod p was deleted"},
 		"the Job is gone":             {over: "the Job was deleted by somebody"},
+		"the Job is gone, and a pod":  {pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was deleted by somebody"},
+		"suspended while it ran":      {job: aJob + "\nspec: {suspend: true}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was suspended"},
 		"the Job took too long":       {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded, message: \"Job was active longer than specified deadline\"}]}", over: "Job was active longer", reason: content.ReasonTimeout},
 		"the Job has failed":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: BackoffLimitExceeded, message: \"it has reached the limit\"}]}", over: "BackoffLimitExceeded: it has reached the limit"},
 		"the Job is to fail":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"False\"}]}"},

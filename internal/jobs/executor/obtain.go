@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -60,6 +61,11 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 		return nil, err
 	}
 	for {
+		if len(x.left(job.Name, "")) > 0 {
+			if err := x.clear(ctx, r, job); err != nil {
+				return nil, err
+			}
+		}
 		made, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Create(ctx, job, metav1.CreateOptions{}) })
 		if !apierrors.IsAlreadyExists(err) {
 			return made, explain(err)
@@ -82,11 +88,21 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 			}
 		case remove:
 		}
-		r.place("", "the Job of an earlier run is gone")
-		if err := x.removeAndWait(ctx, there); err != nil {
+		if err := x.clear(ctx, r, there); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// clear removes the Job, and what earlier ones of its name have left, and returns when nothing of
+// them executes any more.
+func (x *Runner) clear(ctx context.Context, r *run, job *batchv1.Job) error {
+	waits := "the Job of an earlier run is being removed"
+	if left := x.left(job.Name, job.UID); len(left) > 0 {
+		waits += fmt.Sprintf("; its pod %s on the node %s has not ended", left[0].Name, left[0].Spec.NodeName)
+	}
+	r.place("", waits)
+	return x.removeAndWait(ctx, job)
 }
 
 func explain(err error) error {
@@ -102,12 +118,12 @@ const outage = time.Minute
 // requestPause is the pause before a request is repeated.
 const requestPause = time.Second
 
-// patiently repeats a request while the API server does not answer, and says so.
+// patiently repeats a request while the API server does not answer, or a quota is used up, and says so.
 func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
 	until := time.Now().Add(outage)
 	for {
 		answer, err := request()
-		if err == nil || !passes(err) || ctx.Err() != nil || time.Now().After(until) {
+		if err == nil || !isQuota(err) && (!passes(err) || time.Now().After(until)) || ctx.Err() != nil {
 			return answer, err
 		}
 		r.place("", err.Error())
@@ -121,6 +137,11 @@ func passes(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// isQuota reports whether a ResourceQuota refuses an object until others have gone.
+func isQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 func sleep(ctx context.Context, pause time.Duration) {

@@ -3,11 +3,12 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 )
@@ -16,14 +17,38 @@ import (
 const keptFor = time.Hour
 
 // UIDs returns the UIDs of the CRs whose runs have Jobs. It implements sweeper.Directories, as Sweep does.
+// It waits until the Jobs are known: the first sweep of a manager is to find those of CRs that were deleted
+// while there was none.
 func (x *Executor) UIDs() ([]string, error) {
+	if !cache.WaitForCacheSync(x.stopped, x.synced...) {
+		return nil, errStops
+	}
 	var uids []string
-	for _, job := range x.own() {
-		if uid, ok := template.UID(job.Name); ok {
+	for _, name := range x.names() {
+		if uid, ok := template.UID(name); ok {
 			uids = append(uids, uid)
 		}
 	}
 	return uids, nil
+}
+
+// names returns the names of Jobs of this operator, also of those that left a pod.
+func (x *Executor) names() (names []string) {
+	jobs, _ := x.jobList.Jobs(x.namespace).List(x.ours()) // A lister of an informer does not fail.
+	for _, job := range jobs {
+		names = append(names, job.Name)
+	}
+	pods, _ := x.podList.Pods(x.namespace).List(x.ours())
+	for _, pod := range pods {
+		if name := pod.Labels[batchv1.JobNameLabel]; jobOf(pod) == "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (x *Executor) ours() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{template.OperatorLabel: x.operator})
 }
 
 // Sweep removes the Jobs of CRs that keep refuses, and those that ended long ago and that no run has:
@@ -37,24 +62,22 @@ func (x *Executor) Sweep(keep func(uid string) bool) (removed []string, err erro
 	long := now.Sub(x.sweptFirst) >= keptFor // Otherwise an attempt that adopts it may be to come.
 	x.mu.Unlock()
 	var errs []error
-	for _, job := range x.own() {
-		uid, ok := template.UID(job.Name)
+	for _, name := range x.names() {
+		uid, ok := template.UID(name)
+		job, err := x.jobList.Jobs(x.namespace).Get(name)
+		if err != nil {
+			job = &batchv1.Job{} // It has gone, and has left a pod.
+		}
 		if !ok || keep(uid) && !(long && x.isLeft(job, uid, now)) || job.DeletionTimestamp != nil {
 			continue
 		}
-		if err := x.delete(context.Background(), job.Name, job.UID); err != nil {
+		if err := x.delete(context.Background(), name, job.UID); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		removed = append(removed, uid)
 	}
 	return removed, errors.Join(errs...)
-}
-
-// own returns the Jobs of this operator.
-func (x *Executor) own() []*batchv1.Job {
-	all, _ := x.jobList.Jobs(x.namespace).List(labels.SelectorFromSet(labels.Set{template.OperatorLabel: x.operator})) // A lister of an informer does not fail.
-	return all
 }
 
 // isLeft reports whether the Job has ended long ago, and neither a run nor a result waits for it.
