@@ -45,7 +45,7 @@ type jobCluster struct {
 	stopped chan struct{}
 }
 
-// newCluster calls changed with the UID of each Job that changes, or whose pod does.
+// newCluster calls changed with the UID of each Job that changes, or whose pod does, which may lose its Job by that.
 func newCluster(client kubernetes.Interface, namespace, operator string, log logr.Logger, changed func(job types.UID)) (*jobCluster, error) {
 	c := &jobCluster{client: client, namespace: namespace, operator: operator, log: log, stopped: make(chan struct{})}
 	c.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
@@ -53,7 +53,7 @@ func newCluster(client kubernetes.Interface, namespace, operator string, log log
 	c.jobList, c.podList = c.factory.Batch().V1().Jobs().Lister(), c.factory.Core().V1().Pods().Lister()
 	for _, informer := range []cache.SharedIndexInformer{c.factory.Batch().V1().Jobs().Informer(), c.factory.Core().V1().Pods().Informer()} {
 		added, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(object any) { changed(jobOf(object)) }, UpdateFunc: func(_, object any) { changed(jobOf(object)) }, DeleteFunc: func(object any) { changed(jobOf(object)) },
+			AddFunc: func(object any) { changed(jobOf(object)) }, UpdateFunc: func(before, _ any) { changed(jobOf(before)) }, DeleteFunc: func(object any) { changed(jobOf(object)) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("follow the Jobs of runs: %w", err)

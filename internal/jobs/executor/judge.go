@@ -81,7 +81,7 @@ func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 // byOthers returns what others than the manager have done to the Job that ends its pod; "" if nothing.
 func byOthers(job *batchv1.Job) string {
 	switch {
-	case job == nil:
+	case job == nil || job.DeletionTimestamp != nil:
 		return "the Job was deleted by somebody"
 	case suspended(job):
 		return "the Job was suspended, as queues do to make room for others, so that its pod was deleted"
