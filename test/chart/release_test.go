@@ -222,6 +222,7 @@ extraVolumes: [{name: more, emptyDir: {}}]
 extraVolumeMounts: [{name: more, mountPath: /more}]
 image: {pullSecrets: [secret]}
 podAnnotations: {one: "1"}
+podLabels: {one: "1"}
 tolerations: [{key: one, operator: Exists}]
 affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
 serviceAccount: {annotations: {one: "1"}}

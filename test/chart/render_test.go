@@ -144,6 +144,9 @@ var _ = Describe("Rendering", func() {
 		Entry(nil, `resources={"limits":{"memory":"2Gi"}}`, `memory: 2Gi`),
 		Entry(nil, `tmpSizeLimit="3Gi"`, `sizeLimit: 3Gi`),
 		Entry(nil, `podAnnotations={"a":"b"}`, `annotations:\n +a: b`),
+		Entry(nil, `podLabels={"c":"d"}`, `component: manager\n.*\n +c: d\n`),
+		Entry(nil, `priorityClassName="high"`, `priorityClassName: high\n`),
+		Entry("a tag and its digest", `image.tag="1.2@sha256:`+strings.Repeat("ab", 32)+`"`, `image: ensign:1.2@sha256:(ab){32}\n`),
 		Entry(nil, `nodeSelector={"a":"b"}`, `nodeSelector:\n +a: b`),
 		Entry(nil, `tolerations=[{"key":"a"}]`, `tolerations:\n +- key: a`),
 		Entry(nil, `affinity={"nodeAffinity":{}}`, `affinity:\n +nodeAffinity`),
@@ -175,6 +178,9 @@ var _ = Describe("Rendering", func() {
 		Entry("a variable that another value sets", `extraEnv=[{"name":"WATCH_NAMESPACE","value":"x"}]`, `at '/extraEnv/0/name'`),
 		Entry("a size that is none", `tmpSizeLimit="much"`, `at '/tmpSizeLimit'`),
 		Entry("an annotation that is no text", `podAnnotations={"a":true}`, `at '/podAnnotations/a'`),
+		Entry("a label by which the manager is known", `podLabels={"app.kubernetes.io/name":"x"}`, `invalid propertyName 'app.kubernetes.io/name'`),
+		Entry("a digest for a tag", `image.tag="sha256:abc"`, `at '/image/tag'`),
+		Entry("the values of an older chart", `jobs=null`, `use --reset-then-reuse-values`),
 		Entry("replicas without a lease", `leaderElection={"enabled":false},replicas=2`, "replicas above 1 need leaderElection.enabled"),
 	)
 })

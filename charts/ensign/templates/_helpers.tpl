@@ -1,5 +1,15 @@
+{{/* Names what an older chart did not have, before a template fails for want of it. */}}
+{{- define "ensign.checkValues" -}}
+{{- range list "crds" "image" "jobs" "leaderElection" "metrics" "networkPolicy" "podDisruptionBudget" "serviceAccount" "uninstallCheck" "userRoles" -}}
+{{- if not (kindIs "map" (index $.Values .)) -}}
+{{- fail (printf "the value %q is missing: helm upgrade --reuse-values takes all values from the older release; use --reset-then-reuse-values" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The prefix of all names: "ensign" for a release of that name, as config/default has it. */}}
 {{- define "ensign.fullname" -}}
+{{- include "ensign.checkValues" . -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
@@ -142,6 +152,9 @@ metadata:
     {{- if .shard }}
     ensign.io/manager-of: shards
     {{- end }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   annotations:
     kubectl.kubernetes.io/default-container: manager
     {{- with .Values.podAnnotations }}
@@ -227,6 +240,9 @@ spec:
     {{- with .Values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector: {{- toYaml . | nindent 4 }}
   {{- end }}
