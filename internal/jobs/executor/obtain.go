@@ -115,8 +115,8 @@ func explain(err error) error {
 // outage is how long a run waits for an API server that does not answer.
 const outage = time.Minute
 
-// requestPause is the pause before a request is repeated.
-const requestPause = time.Second
+// requestPause is the pause before a request is repeated, and quotaPause where a quota has to have room first.
+const requestPause, quotaPause = time.Second, 5 * time.Second
 
 // patiently repeats a request while the API server does not answer, or a quota is used up, and says so.
 func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
@@ -127,7 +127,11 @@ func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T
 			return answer, err
 		}
 		r.place("", err.Error())
-		sleep(ctx, requestPause)
+		if isQuota(err) {
+			sleep(ctx, quotaPause)
+		} else {
+			sleep(ctx, requestPause)
+		}
 	}
 }
 
