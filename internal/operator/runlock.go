@@ -14,6 +14,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/fence"
@@ -158,8 +159,11 @@ func (l *runLocks) release(lock *coordinationv1.Lease) {
 // remove removes this very lock. That it is gone, or another's by now, is no error.
 func (l *runLocks) remove(ctx context.Context, lock *coordinationv1.Lease) error {
 	err := l.leases.Delete(ctx, lock.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lock.UID}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	if apierrors.IsConflict(err) { // It is another's by now, or somebody changed it meanwhile.
+		there, lookErr := l.leases.Get(ctx, lock.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(lookErr) || lookErr == nil && there.UID != lock.UID {
+			return nil
+		}
 	}
-	return err
+	return client.IgnoreNotFound(err)
 }

@@ -158,8 +158,7 @@ var _ = Describe("a run in a Job, under faults of the API", func() {
 		trials := []*trial{o.begin(ctx, plan.Plan{Operation: plan.Create, Point: creation, Fault: exists}, func() {})}
 		for _, point := range points() {
 			for _, f := range plan.Faults() {
-				// Whoever may not delete the Job, or finds another's of the name, does not try again.
-				if fault.Lasts(f) && (point != removal || f != plan.Forbidden && f != plan.Conflict) {
+				if fault.Lasts(f) && (point != removal || f != plan.Forbidden) { // Whoever may not delete the Job does not try again.
 					trials = append(trials, o.begin(ctx, plan.Plan{Operation: plan.Create, Point: point, Fault: f}, func() {}))
 				}
 			}

@@ -63,18 +63,23 @@ type operator struct {
 
 	lease   time.Duration
 	started int
+	faulty  bool // its replicas meet faults of the API
 	woke    map[string]time.Time
 }
 
-func newOperator(ctx context.Context) *operator {
+// newOperator makes one with CRs of the names.
+func newOperator(ctx context.Context, names ...string) *operator {
 	GinkgoHelper()
+	if names == nil {
+		names = []string{stubborn, gentle, short}
+	}
 	s := ground.Site(ctx, map[string]string{
 		"watches.yaml": fmt.Sprintf("- {group: %s, version: v1, kind: %s, playbook: play.yml}\n", kind.Group, kind.Kind),
 		"play.yml":     "- hosts: localhost\n",
 	})
 	s.Script()
 	s.Options.Binary = cmp.Or(*program, s.Options.Binary)
-	for _, name := range []string{stubborn, gentle, short} {
+	for _, name := range names {
 		s.Create(ctx, harness.Custom(kind, s.Namespace, name, map[string]any{}))
 	}
 	return &operator{

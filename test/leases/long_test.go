@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
 var _ = Describe("many lost leases", func() {
@@ -32,6 +34,19 @@ var _ = Describe("a resource that moves 200 times between shards", func() {
 					s.kill(to)
 				}
 			})
+		}
+		s.judge(ctx)
+	})
+})
+
+var _ = Describe("a resource that moves from one shard to another, while managers are killed at the locks of runs", func() {
+	It("has one run at most", func(ctx context.Context) {
+		s := faulty(ctx, plan.Lost, plan.Internal)
+		for range 5 {
+			for _, verb := range []string{"create", "delete"} {
+				s.dies(ctx, plan.CrashBefore, verb)
+				s.dies(ctx, plan.CrashAfter, verb)
+			}
 		}
 		s.judge(ctx)
 	})

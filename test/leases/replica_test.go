@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -22,7 +23,9 @@ type replica struct {
 	*harness.Manager
 	*link
 
-	name string
+	// proxy is nil if the replica reaches the API server over the link.
+	proxy *apiproxy.Proxy
+	name  string
 }
 
 // start starts a replica of the operator, with further flags.
@@ -36,6 +39,9 @@ func (o *operator) start(flags ...string) *replica {
 	options := o.Options
 	options.Home = filepath.Join(o.Dir, r.name)
 	options.Kubeconfig = o.kubeconfig(r)
+	if o.faulty {
+		r.meet(options.Kubeconfig)
+	}
 	options.Env = append(options.Env, journalVariable+"="+o.journal.path, replicaVariable+"="+r.name)
 	options.Args = append(options.Args, "--leader-elect", "--leader-election-id="+leaseName,
 		"--leader-elect-lease-duration="+o.lease.String(), "--leader-elect-renew-deadline=10s")
@@ -64,6 +70,17 @@ func (o *operator) kubeconfig(r *replica) string {
 	path := filepath.Join(o.Dir, r.name+".kubeconfig")
 	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
 	return path
+}
+
+// meet puts a fault proxy between the replica and the API server.
+func (r *replica) meet(kubeconfig string) {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	r.proxy, err = apiproxy.Start(config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(r.proxy.Close)
+	Expect(r.proxy.WriteKubeconfig(kubeconfig)).To(Succeed())
 }
 
 // exited waits until the replica has ended by itself, with the code and without

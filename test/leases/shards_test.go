@@ -22,12 +22,19 @@ type shards struct {
 	selectors [2]string
 	replicas  [2]*replica
 	names     [2]map[string]bool // of all replicas that a shard had
-	at        int                // whose the CRs are
+	moved     []string           // the CRs that move
+	at        int                // whose they are
 }
 
 func newShards(ctx context.Context) *shards {
 	GinkgoHelper()
-	s := &shards{operator: newOperator(ctx), selectors: [2]string{"!shard", "shard=b"}}
+	return shardsOf(newOperator(ctx), stubborn, gentle)
+}
+
+// shardsOf starts the shards of an operator, of which the CRs move.
+func shardsOf(o *operator, moved ...string) *shards {
+	GinkgoHelper()
+	s := &shards{operator: o, selectors: [2]string{"!shard", "shard=b"}, moved: moved}
 	for i := range s.replicas {
 		s.names[i] = map[string]bool{}
 		s.startAgain(i)
@@ -59,13 +66,13 @@ func (s *shards) move(ctx context.Context, happens func(from, to int)) {
 	from, to := s.at, 1-s.at
 	label := map[int]string{0: "null", 1: `"b"`}[to]
 	before := map[string]int{}
-	for _, cr := range []string{stubborn, gentle} {
+	for _, cr := range s.moved {
 		before[cr] = s.runs(to, cr)
 		patch := fmt.Appendf(nil, `{"metadata": {"labels": {"shard": %s}}}`, label)
 		Expect(ground.Client.Patch(ctx, harness.Custom(kind, s.Namespace, cr, nil), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 	}
 	happens(from, to)
-	for _, cr := range []string{stubborn, gentle} {
+	for _, cr := range s.moved {
 		Eventually(ctx, func() int {
 			s.revive()
 			return s.runs(to, cr)
@@ -108,7 +115,7 @@ func (s *shards) locks(ctx context.Context) (names []string, err error) {
 // judge stops the managers, and judges.
 func (s *shards) judge(ctx context.Context) {
 	GinkgoHelper()
-	Expect(s.locks(ctx)).To(HaveLen(2), "the two live runs are locked")
+	Expect(s.locks(ctx)).To(HaveLen(len(s.moved)), "the live runs are locked")
 	for _, r := range s.replicas {
 		r.end()
 	}

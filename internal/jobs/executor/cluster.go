@@ -22,6 +22,7 @@ import (
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 )
@@ -153,15 +154,21 @@ func (c *jobCluster) whyNoPod(ctx context.Context, job types.UID) string {
 func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	errs := []error{c.jobs().Delete(ctx, name, metav1.DeleteOptions{
+	err := c.jobs().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationForeground),
-	})}
-	for _, pod := range c.left(name, uid) {
-		if jobOf(pod) == "" && pod.DeletionTimestamp == nil {
-			errs = append(errs, c.client.CoreV1().Pods(c.namespace).Delete(ctx, pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID))))
+	})
+	if apierrors.IsConflict(err) { // The Job is another's by now, or somebody changed it meanwhile.
+		if there, lookErr := c.jobs().Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(lookErr) || lookErr == nil && there.UID != uid {
+			err = nil
 		}
 	}
-	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) })...)
+	errs := []error{client.IgnoreNotFound(err)}
+	for _, pod := range c.left(name, uid) {
+		if jobOf(pod) == "" && pod.DeletionTimestamp == nil {
+			errs = append(errs, client.IgnoreNotFound(c.client.CoreV1().Pods(c.namespace).Delete(ctx, pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID)))))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // errStops is the error of what the manager's stop ends.

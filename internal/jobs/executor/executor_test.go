@@ -367,6 +367,28 @@ func TestARunThatCannotBeEndedFails(t *testing.T) {
 	}
 }
 
+// A conflict says that the Job is another's by now, but a webhook or a busy etcd may answer so as well.
+func TestADeletionThatMeetsAConflictIsRepeated(t *testing.T) {
+	b := newBench(t)
+	x := b.manager(t.Context())
+	ctx, end := context.WithCancelCause(t.Context())
+	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	b.job(x)
+	conflicts := 2
+	b.client.PrependReactor("delete", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		conflicts--
+		return conflicts >= 0, nil, apierrors.NewConflict(schema.GroupResource{Resource: "jobs"}, "ensign-run-u", errors.New("try again"))
+	})
+	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
+	if got := b.end(result); got.Detached || got.Outcome.Verdict != content.Canceled {
+		t.Errorf("got %+v", got)
+	}
+	b.noJob()
+	if err := x.delete(t.Context(), "ensign-run-u", "another's"); err != nil {
+		t.Errorf("a Job that is gone: %v", err)
+	}
+}
+
 // What an earlier manager has left for a CR that is to have no run is ended, and waited for.
 func TestWhatIsLeftIsEnded(t *testing.T) {
 	b := newBench(t)
