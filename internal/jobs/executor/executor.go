@@ -34,6 +34,8 @@ type Executor struct {
 	// results may not be written yet, by the UIDs of the CRs.
 	live  map[types.UID]*run
 	ended map[string]types.UID
+	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon.
+	concluded map[string]types.UID
 	// sweptFirst is when the first sweep was.
 	sweptFirst time.Time
 }
@@ -41,7 +43,7 @@ type Executor struct {
 // New returns an executor for the Jobs of one operator, which the label tells from those of others in
 // the namespace.
 func New(client kubernetes.Interface, namespace, operator string, log logr.Logger) (*Executor, error) {
-	x := &Executor{live: map[types.UID]*run{}, ended: map[string]types.UID{}}
+	x := &Executor{live: map[types.UID]*run{}, ended: map[string]types.UID{}, concluded: map[string]types.UID{}}
 	var err error
 	x.jobCluster, err = newCluster(client, namespace, operator, log, x.changed)
 	return x, err
@@ -82,8 +84,13 @@ func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, 
 		}
 		r.setClaimed(owner)
 	}
-	if r.claimedBy() != podUID {
+	switch {
+	case r.claimedBy() != podUID:
 		return wire.Assignment{}, serve.ErrTaken
+	case r.resumes: // It never got what an earlier manager wanted to give it.
+		r.unbegun.Store(true)
+		r.look()
+		return wire.Assignment{}, serve.ErrUnknown
 	}
 	return r.assignment, nil
 }
@@ -115,6 +122,7 @@ func (x *Executor) writeClaim(ctx context.Context, name string, jobUID, podUID t
 func (x *Executor) Remove(uid string) {
 	x.mu.Lock()
 	delete(x.ended, uid)
+	delete(x.concluded, uid)
 	x.mu.Unlock()
 	name, of := template.Name(uid), types.UID("")
 	if job, err := x.jobList.Jobs(x.namespace).Get(name); err == nil {
@@ -163,6 +171,9 @@ func (x *Runner) Concluded(uid string) {
 	x.mu.Lock()
 	job, has := x.ended[uid]
 	delete(x.ended, uid)
+	if has {
+		x.concluded[uid] = job
+	}
 	x.mu.Unlock()
 	if has {
 		x.removeSoon(template.Name(uid), job)
@@ -197,6 +208,45 @@ func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine
 	}
 	result.Started, result.Ended = began, time.Now()
 	return result
+}
+
+// HasEarlier reports whether something may be left of an earlier run of the CR. It may wait, until
+// ctx ends, until the Jobs are known.
+func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt engine.Attempt) bool {
+	x.waitUntilKnown(ctx)
+	name := template.Name(uid)
+	job, err := x.jobList.Jobs(x.namespace).Get(name)
+	if err != nil {
+		return len(x.left(name, "")) > 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return attempt.Interrupted || !finished(job) && x.concluded[uid] != job.UID
+}
+
+// Resume returns when nothing of an earlier run of the CR executes any more, with the result of one
+// that was asked for the same; nil: there is none, and no Job and no pod of the CR either. It has no
+// assignment: a run that has not begun is ended.
+func (x *Runner) Resume(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) *runner.Result {
+	result := runner.Result{Remote: true}
+	r, err := x.newRun(spec, attempt, observe)
+	if err == nil {
+		r.resumes = true
+		var job *batchv1.Job
+		if job, err = x.earlier(ctx, r); job != nil {
+			result = x.follow(ctx, r, job)
+			result.Started, result.Ended = job.CreationTimestamp.Time, time.Now()
+			if !r.unbegun.Load() {
+				return &result
+			}
+			err = x.removeAndWait(ctx, job)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	result.Outcome, result.Detached = x.notBegun(ctx, err)
+	return &result
 }
 
 // notBegun returns what came of a run that has no Job.

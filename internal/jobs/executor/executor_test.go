@@ -503,3 +503,77 @@ func TestASweepRemovesTheJobsOfCRsThatAreGone(t *testing.T) {
 		t.Errorf("left: %+v, %v", left, err)
 	}
 }
+
+// A run that must know what an earlier one left waits for its end first. It goes on with what was asked
+// for the same and has begun; what has not begun goes, for it has nothing to give it.
+func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
+	same, other := engine.Attempt{Request: "r", Interrupted: true}, engine.Attempt{Request: "other", Interrupted: true}
+	for why, test := range map[string]struct {
+		claimed, asks bool // asks: the pod claims again, because it never got an answer.
+		attempt       engine.Attempt
+		result        bool
+	}{
+		"it was asked for the same":     {claimed: true, attempt: same, result: true},
+		"it was asked for another":      {claimed: true, attempt: other},
+		"its pod has not come":          {attempt: same},
+		"its pod has no assignment":     {claimed: true, asks: true, attempt: same},
+		"nor has the pod of another":    {claimed: true, asks: true, attempt: other},
+		"the status shows no run of it": {claimed: true, attempt: engine.Attempt{Request: "r"}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			b := newBench(t)
+			first, stop := context.WithCancel(t.Context())
+			old := b.manager(first)
+			begun := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+			job := b.job(old)
+			if test.claimed {
+				b.mustClaim(old, job, "pod-1")
+			}
+			stop()
+			b.end(begun)
+			x := b.manager(t.Context())
+			if !x.HasEarlier(t.Context(), "u", test.attempt) || x.HasEarlier(t.Context(), "v", test.attempt) {
+				t.Error("it does not know what is left")
+			}
+			resumed := make(chan *runner.Result, 1)
+			go func() {
+				resumed <- x.Resume(t.Context(), runner.Spec{UID: "u", ID: "run-2", Kubeconfig: []byte(kubeconfig)}, test.attempt, func(jobevent.Event) {})
+			}()
+			switch {
+			case test.asks:
+				b.job(x)
+				if _, err := b.claim(x, job, "pod-1"); !errors.Is(err, serve.ErrUnknown) {
+					t.Errorf("a pod without an assignment gets %v", err)
+				}
+			case test.claimed && test.attempt.Interrupted:
+				b.job(x)
+				if _, err := b.claim(x, job, "pod-2"); !errors.Is(err, serve.ErrTaken) {
+					t.Errorf("a second pod: %v", err)
+				}
+				live, ok := x.Live(job.UID, "run-1")
+				if !ok {
+					t.Fatal("the run is not live")
+				}
+				if err := live.Result(t.Context(), success("run-1", 0)); err != nil {
+					t.Error(err)
+				}
+			}
+			result := <-resumed
+			if (result != nil) != test.result || result != nil && result.Outcome.Verdict != content.Succeeded {
+				t.Errorf("got %+v", result)
+			}
+			if result == nil {
+				b.noJob()
+			} else if x.Concluded("u"); x.HasEarlier(t.Context(), "u", engine.Attempt{Request: "r"}) {
+				t.Error("a run whose result is written is left")
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftWhereThereIsNoJob(t *testing.T) {
+	x := newBench(t).manager(t.Context())
+	if result := x.Resume(t.Context(), runner.Spec{UID: "u", Kubeconfig: []byte(kubeconfig)}, engine.Attempt{Interrupted: true}, nil); result != nil {
+		t.Errorf("got %+v", result)
+	}
+}

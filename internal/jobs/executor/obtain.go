@@ -70,28 +70,37 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 		if !apierrors.IsAlreadyExists(err) {
 			return made, explain(err)
 		}
-		there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, job.Name, metav1.GetOptions{}) })
-		switch {
-		case apierrors.IsNotFound(err):
-			sleep(ctx, requestPause)
-			continue
-		case err != nil:
-			return nil, explain(err)
-		}
-		switch x.fateOf(there, r.attempt, r.id) {
-		case adopt:
-			return there, nil
-		case outlive:
-			log.FromContext(ctx).Info("an earlier run of the resource, which was asked for something else, goes on in its Job; this one waits for its end", "job", there.Name)
-			if result := x.follow(ctx, r.predecessor(), there); result.Detached {
-				return nil, context.Cause(ctx)
-			}
-		case remove:
-		}
-		if err := x.clear(ctx, r, there); err != nil {
-			return nil, err
+		if there, err := x.earlier(ctx, r); there != nil || err != nil {
+			return there, err
 		}
 	}
+}
+
+// earlier returns the Job of the CR that is there already, if the run goes on with it. Of any other
+// Job nothing is left then, nor of its pod: that is nil. It returns an error if ctx ends first.
+func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
+	there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
+	switch {
+	case apierrors.IsNotFound(err) && !r.resumes:
+		sleep(ctx, requestPause) // The name was taken a moment ago.
+		return nil, nil          //nolint:nilnil // There is none.
+	case apierrors.IsNotFound(err) && len(x.left(template.Name(r.uid), "")) == 0:
+		return nil, nil //nolint:nilnil // There is none.
+	case apierrors.IsNotFound(err):
+		return nil, x.clear(ctx, r, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: template.Name(r.uid)}})
+	case err != nil:
+		return nil, explain(err)
+	}
+	switch fate := x.fateOf(there, r.attempt, r.id); {
+	case fate == adopt && (!r.resumes || there.Annotations[template.ClaimAnnotation] != ""):
+		return there, nil
+	case fate == outlive:
+		log.FromContext(ctx).Info("an earlier run of the resource, which was asked for something else, goes on in its Job; this one waits for its end", "job", there.Name)
+		if result := x.follow(ctx, r.predecessor(), there); result.Detached {
+			return nil, context.Cause(ctx)
+		}
+	}
+	return nil, x.clear(ctx, r, there)
 }
 
 // clear removes the Job, and what earlier ones of its name have left, and returns when nothing of

@@ -53,6 +53,11 @@ type run struct {
 	// seen is true once the Job has been seen by the informers.
 	seen bool
 
+	// resumes is true for a run that goes on with a Job and has no assignment for it, and unbegun
+	// once the pod asks for one: then nothing of it has begun.
+	resumes bool
+	unbegun atomic.Bool
+
 	// next is the number of the next event, 0 until an adopted run has given one. Only the goroutine of
 	// serve changes it.
 	next atomic.Int64
@@ -103,7 +108,7 @@ func (r *run) open() {
 // predecessor returns the run that is live in the way of this one: it has the same access, and what it
 // does interests nobody.
 func (r *run) predecessor() *run {
-	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}}
+	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
 	p.attempt.Placed = func(place, _ string) { r.place("", "an earlier run for something else ends, in "+place) }
 	p.open()
 	return p
@@ -213,6 +218,9 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			}
 		case <-r.changed:
 			pause = lookPause
+			if r.unbegun.Load() {
+				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
+			}
 			if result, over := r.judge(ctx, c, job); over {
 				return result
 			}

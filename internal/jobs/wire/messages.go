@@ -24,6 +24,9 @@ type Assignment struct {
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
 	Settings  Settings
+	// Chart is the order of a run that chart-exec carries out, as package runner of charts encodes
+	// it; without one the run is Ansible's. Of the Spec, only what describes the run is set beside it.
+	Chart []byte `json:",omitempty"`
 	// Python proves the manager's Python environment. An agent whose environment is the same need
 	// not prove it again.
 	Python pyenv.Proof

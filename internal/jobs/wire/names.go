@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/ensign-operator/ensign/internal/ansible/jobevent"
+
 // Command is the command of the program manager that runs in the pod of a Job.
 const Command = "run-agent"
 
@@ -45,6 +47,10 @@ const (
 // AwayHeader is set in a response with status 503 by a manager that does not have the run: it does
 // not lead, or has not adopted the run yet. It has done nothing. Its value says why, for people.
 const AwayHeader = "Ensign-Away"
+
+// ChartLeft is the kind of the event by which the run of a chart says what it leaves because that
+// belongs to another release: its Task. All other events say what the run does.
+const ChartLeft jobevent.Kind = "ensign_chart_left"
 
 // The most bytes that a manager reads of a body.
 const (
