@@ -48,15 +48,24 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 	if err != nil {
 		return nil, nil, err
 	}
-	remove := func() error { return os.RemoveAll(dir) }
+	end := func() error { return os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove())
+			err = errors.Join(err, end())
 		}
 	}()
 	o, err := agentOptions(a.Settings, append(os.Environ(), environ...), dir, log)
 	if err != nil {
 		return nil, nil, err
+	}
+	place, err := openWorkplace(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	end = func() error { return errors.Join(place.close(), os.RemoveAll(dir)) }
+	if len(a.Chart) > 0 {
+		charts, err := newChartRunner(o, place)
+		return chartAgent{charts, a.Chart}, end, err
 	}
 	env, err := findPython(ctx, o)
 	if err != nil {
@@ -67,13 +76,9 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 		return nil, nil, err
 	}
 	checker.Accept(a.Python)
-	place, err := openWorkplace(o)
-	if err != nil {
-		return nil, nil, err
-	}
 	r := newRunner(o, o.SearchPaths(), env, place)
 	r.Ready = checker.Check
-	return r, func() error { return errors.Join(place.close(), remove()) }, nil
+	return r, end, nil
 }
 
 // agentOptions returns the options of a manager with these settings that has one run, in runDir.
@@ -101,11 +106,10 @@ func agentSettingName(field string) string {
 }
 
 // jobSettings returns what agents have to know of this manager's settings.
-func (a *ansibleWing) jobSettings() wire.Settings {
-	o := a.options
+func jobSettings(o config.Options, userMetrics bool) wire.Settings {
 	return wire.Settings{
 		Dir: o.Dir, WatchesFile: o.WatchesFile, DropEnv: o.DropEnv,
 		AnsibleRolesPath: o.AnsibleRolesPath, AnsibleCollectionsPath: o.AnsibleCollectionsPath, AnsibleArgs: o.AnsibleArgs, RunIdleTimeout: o.RunIdleTimeout,
-		UserMetrics: a.userMetrics != nil,
+		UserMetrics: userMetrics,
 	}
 }

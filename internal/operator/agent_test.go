@@ -37,9 +37,9 @@ func TestAnAgentRunsAsTheManagerWould(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("ANSIBLE_GATHERING", "explicit")
 	t.Setenv(wire.EnvKey, "key")
-	manager := &ansibleWing{options: config.Of(options.Options{Dir: project, AnsibleArgs: "--diff", DropEnv: []string{"SECRET"}, RunIdleTimeout: time.Minute, AnsibleCollectionsPath: "collections"}, logr.Discard())}
-	manager.options.WatchesFile = "watches.yaml"
-	made, end, err := newAgentRunner(t.Context(), wire.Assignment{Settings: manager.jobSettings()}, []string{"ENSIGN_USER_METRICS=url"}, logr.Discard())
+	settings := config.Of(options.Options{Dir: project, AnsibleArgs: "--diff", DropEnv: []string{"SECRET"}, RunIdleTimeout: time.Minute, AnsibleCollectionsPath: "collections"}, logr.Discard())
+	settings.WatchesFile = "watches.yaml"
+	made, end, err := newAgentRunner(t.Context(), wire.Assignment{Settings: jobSettings(settings, false)}, []string{"ENSIGN_USER_METRICS=url"}, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/observe/coldruns"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
-	"github.com/ensign-operator/ensign/internal/observe/usermetrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -78,14 +78,13 @@ type ansibleWing struct {
 	checker *pyenv.Checker
 	runner  *runner.Runner
 	warm    *warmServer // nil: all runs are cold
-	// userMetrics is where roles post metrics; nil: nowhere.
-	userMetrics *usermetrics.Endpoint
+	// userMetrics is true where roles may post metrics.
+	userMetrics bool
 	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
-	sops bool
-	// jobs is nil if no watch has executor: job.
-	jobs      *jobRuns
+	sops      bool
+	all       *components
 	observers []engine.Observer
 }
 
@@ -139,7 +138,8 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 
 // connect adds what runs of Ansible have beside those of other content: the endpoint for metrics
 // of roles, and the watch over those that stay cold. Then the environment of runs is complete.
-func (a *ansibleWing) connect(c *components) (err error) {
+func (a *ansibleWing) connect(c *components) error {
+	a.all = c
 	if err := a.warm.registerMetrics(c.registerer); err != nil {
 		return err
 	}
@@ -155,8 +155,7 @@ func (a *ansibleWing) connect(c *components) (err error) {
 		return err
 	}
 	a.runner.Prepare()
-	a.jobs, err = a.runInJobs(c)
-	return err
+	return nil
 }
 
 func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
@@ -177,7 +176,11 @@ func (a *ansibleWing) engine(w Watch) (content.Engine, error) {
 		Defaults: engine.Defaults{Verbosity: a.options.AnsibleVerbosity, MaxVerbosity: a.options.MaxVerbosity, RefuseSops: a.sops},
 	}
 	if w.Job != nil {
-		e.Runner = jobRunner{a.jobs.of(w.Watch), runs}
+		remote, err := a.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(a.options, a.userMetrics), Python: a.checker.Proof()})
+		if err != nil {
+			return nil, err
+		}
+		e.Runner = jobRunner{remote, runs}
 	}
 	return e, nil
 }

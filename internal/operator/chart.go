@@ -11,6 +11,8 @@ import (
 
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -39,16 +41,22 @@ func (*chartWing) digest(Watch) string { return "" }
 
 // prepare finds the program that runs Helm's actions.
 func (c *chartWing) prepare(_ context.Context, list []Watch, at workplace) error {
-	o := c.manager.options
+	made, err := newChartRunner(c.manager.options, at)
+	if err != nil {
+		return fmt.Errorf("the watch of %s: %w", list[0].GVK.GroupKind(), err)
+	}
+	made.Ready = c.manager.checkLease
+	c.runner = made
+	return nil
+}
+
+// newChartRunner returns what starts the program that is beside this one.
+func newChartRunner(o config.Options, at workplace) (*runner.Runner, error) {
 	binary := filepath.Join(filepath.Dir(o.Executable), chartExec)
 	if _, err := os.Stat(binary); err != nil {
-		return fmt.Errorf("the watch of %s has a chart, which needs the program %s beside the manager's: %w", list[0].GVK.GroupKind(), chartExec, err)
+		return nil, fmt.Errorf("there is a chart, which needs the program %s beside the manager's: %w", chartExec, err)
 	}
-	c.runner = &runner.Runner{
-		Root: at.root, Reaper: at.reaper, Binary: binary,
-		Env: o.Env.List(), DropEnv: o.DropEnv, Ready: c.manager.checkLease,
-	}
-	return nil
+	return &runner.Runner{Root: at.root, Reaper: at.reaper, Binary: binary, Env: o.Env.List(), DropEnv: o.DropEnv}, nil
 }
 
 // connect finds the keys of releases.
@@ -60,7 +68,15 @@ func (c *chartWing) connect(all *components) (err error) {
 
 // engine returns what keeps the releases of the watch.
 func (c *chartWing) engine(w Watch) (content.Engine, error) {
-	engine, err := chart.New(w.Watch, chartRunner{c.runner}, c.all.GetRESTMapper(), c.sealKeys)
+	var runs chart.Runner = chartRunner{c.runner}
+	if w.Job != nil {
+		remote, err := c.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(c.manager.options, false)})
+		if err != nil {
+			return nil, err
+		}
+		runs = chartJobs{chartRunner{c.runner}, remote}
+	}
+	engine, err := chart.New(w.Watch, runs, c.all.GetRESTMapper(), c.sealKeys)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -39,6 +40,10 @@ type components struct {
 	slots *slots.Slots
 	// jobSlots are those of runs in Jobs.
 	jobSlots *slots.Slots
+	// jobs is nil until a watch whose runs execute in Jobs needs it.
+	jobs *jobRuns
+	// userMetrics takes what roles post as metrics; nil: nothing does.
+	userMetrics http.Handler
 	// leftovers are the places where runs leave something.
 	leftovers *leftovers
 

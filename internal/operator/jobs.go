@@ -34,16 +34,20 @@ import (
 
 // jobRuns is what the watches with executor: job have in common.
 type jobRuns struct {
-	executor   *executor.Executor
-	source     template.Source // without what the watch says
-	assignment wire.Assignment
+	executor *executor.Executor
+	source   template.Source // without what the watch says
 }
 
-// of returns what executes the runs of the watch.
-func (j *jobRuns) of(w watches.Watch) *executor.Runner {
-	source := j.source
+// inJobsOf returns what executes the runs of the watch, whose assignments have that in common.
+func (c *components) inJobsOf(w watches.Watch, assignment wire.Assignment) (_ *executor.Runner, err error) {
+	if c.jobs == nil {
+		if c.jobs, err = c.runInJobs(); err != nil {
+			return nil, err
+		}
+	}
+	source := c.jobs.source
 	source.Watch, source.Timeout = *w.Job, w.Timeout
-	return &executor.Runner{Executor: j.executor, Source: source, ManageStatus: w.ManageStatus, Assignment: j.assignment}
+	return &executor.Runner{Executor: c.jobs.executor, Source: source, ManageStatus: w.ManageStatus, Assignment: assignment}, nil
 }
 
 // jobRunner executes runs in Jobs. A manager that ran them itself before has left files.
@@ -63,11 +67,8 @@ func (r jobRunner) Remove(uid string) error {
 const defaultMaxConcurrentJobs = 50
 
 // runInJobs makes and adds what runs in Jobs need: what follows the Jobs, and the server of their
-// agents. It is nil if no watch has them.
-func (a *ansibleWing) runInJobs(c *components) (*jobRuns, error) {
-	if !watches.InJobs(a.watches) {
-		return nil, nil //nolint:nilnil // There is nothing to make.
-	}
+// agents. The kinds of content are connected.
+func (c *components) runInJobs() (*jobRuns, error) {
 	namespace := c.ownNamespace()
 	if namespace == "" {
 		return nil, electionError("LeaderElectionNamespace", "", "outside of a pod, executor: job needs a namespace for the Jobs")
@@ -92,17 +93,13 @@ func (a *ansibleWing) runInJobs(c *components) (*jobRuns, error) {
 			Own: ownPod(ctx, c.options, kube, namespace), Executable: c.options.Executable, Namespace: namespace, Operator: labelValue(shardLease(cmp.Or(c.election.LeaderElectionID, "ensign"), c.shard)),
 			ServiceAccount: "default", Key: known.PublicKey(),
 		},
-		assignment: wire.Assignment{Settings: a.jobSettings(), Python: a.checker.Proof()},
 	}
 	if j.executor, err = executor.New(kube, namespace, j.source.Operator, log); err != nil {
 		return nil, err
 	}
 	o := serve.Options{
 		Identity: known, Registry: j.executor, Fence: c.lease.fence, Reviewer: serve.KubeReviewer{Client: direct, Namespace: namespace},
-		API: c.proxy, Address: cmp.Or(c.options.JobBindAddress, fmt.Sprintf(":%d", wire.DefaultPort)), Logger: log,
-	}
-	if a.userMetrics != nil {
-		o.Metrics = a.userMetrics
+		API: c.proxy, Metrics: c.userMetrics, Address: cmp.Or(c.options.JobBindAddress, fmt.Sprintf(":%d", wire.DefaultPort)), Logger: log,
 	}
 	server, err := serve.New(o)
 	if err != nil {

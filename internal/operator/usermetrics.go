@@ -27,7 +27,7 @@ func (a *ansibleWing) addUserMetrics(c *components) error {
 	if err != nil {
 		return &options.Error{Field: "UserMetricsBindAddress", Err: fmt.Errorf("%w; choose another, 0 switches it off (roles that post by operator_sdk.util.osdk_metric need 127.0.0.1:5050)", err)}
 	}
-	a.userMetrics = endpoint
+	a.userMetrics, c.userMetrics = true, endpoint
 	a.runner.Env = append(a.runner.Env, userMetricsVariable+"="+endpoint.URL())
 	return c.addServer(endpoint.Server())
 }

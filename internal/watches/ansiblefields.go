@@ -57,8 +57,6 @@ func (p *parser) ansibleFields(d *rawWatch) contentFields {
 			"maxRunnerArtifacts":      p.integer(&d.MaxRunnerArtifacts, 0, -1),
 			"verbosity":               p.integer(&d.verbosity, 0, 7),
 			"warm":                    p.boolean(&d.Warm),
-			"executor":                p.oneOf(&d.job.executor, executorLocal, executorJob),
-			"job":                     p.job(d),
 		},
 		complete: func(search Search) {
 			if d.verbosity >= 0 {
@@ -66,7 +64,6 @@ func (p *parser) ansibleFields(d *rawWatch) contentFields {
 			}
 			d.Content = p.findContent(search, "the watch", d.Line, d.content)
 			d.Finalizer = p.buildFinalizer(d, search)
-			p.completeJob(d)
 		},
 	}
 }

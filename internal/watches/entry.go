@@ -48,6 +48,7 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 	p.parseFields(followAlias(n), "a watch", recordLines(p.watchFields(d, kinds), d.lines))
 	valid := p.validateGVK(d)
 	p.completeServiceAccount(d)
+	p.completeJob(d)
 	p.completeContent(d, kinds, search)
 	return d.Watch, valid
 }
@@ -68,6 +69,9 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"selector":                    p.selector(&d.Selector),
 		"timeout":                     p.duration(&d.Timeout),
 		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),
+	}
+	if p.custom == nil {
+		fields["executor"], fields["job"] = p.oneOf(&d.job.executor, executorLocal, executorJob), p.job(d)
 	}
 	for _, kind := range kinds {
 		maps.Copy(fields, kind.parsers)

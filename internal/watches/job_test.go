@@ -25,7 +25,11 @@ func TestFaultsOfJobs(t *testing.T) {
 	}
 }
 
-func TestAChartHasNoExecutor(t *testing.T) {
-	_, err := load(t, operator(t), "- version: v1\n  kind: Widget\n  chart: charts/site\n  executor: job\n")
-	wantFaults(t, err, "3 chart", "4 \"executor\" does not fit a watch with a chart")
+func TestAChartRunsInJobsToo(t *testing.T) {
+	got := mustLoad(t, chartOperator(t), chartHead+"  executor: job\n  job: {labels: {a: b}}\n")[0]
+	if got.Chart == nil || got.Job == nil || got.Job.Labels["a"] != "b" {
+		t.Errorf("got %+v", got)
+	}
+	_, err := load(t, chartOperator(t), chartHead+"  job: {}\n")
+	wantFaults(t, err, "4 job … executor: job")
 }

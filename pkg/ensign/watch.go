@@ -189,6 +189,10 @@ type Chart struct {
 	// more of them; "": there is none. The writers of the resource can then take any Secret of
 	// its namespace into its release.
 	ValuesFromInSpec string `watch:"valuesFromInSpec"`
+	// Executor is where Helm's actions execute: local, which is in the manager, or job; "": local.
+	Executor string `watch:"executor"`
+	// Job says how Jobs look in which they execute; nil: their pods are as the manager's own.
+	Job *Job `watch:"job"`
 
 	Settings
 }

@@ -34,6 +34,8 @@ var (
 	// work is the kind of a play that the test plays, deed that of a playbook for the real Ansible.
 	work = schema.GroupKind{Group: group, Kind: "Work"}
 	deed = schema.GroupKind{Group: group, Kind: "Deed"}
+	// freight is the kind of a chart.
+	freight = schema.GroupKind{Group: group, Kind: "Freight"}
 	// played is the Python environment that the test plays, journal what its runs write.
 	played, journal string
 )
@@ -47,7 +49,7 @@ func TestJobs(t *testing.T) { site.Run(t, "jobs", *patience, 50*time.Millisecond
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{LeaveNodes: true, AdmitServiceAccounts: true})
-	ground.Define(ctx, harness.Definition(work), harness.Definition(deed))
+	ground.Define(ctx, harness.Definition(work), harness.Definition(deed), harness.Definition(freight))
 	dir, err := os.MkdirTemp("", "pods") // Short: sockets are below it.
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -35,16 +36,7 @@ func (e *Engine) End(ctx context.Context, uid string) error {
 }
 
 // Attempt is what is asked for.
-type Attempt struct {
-	// Request is the same for runs that are to do the same.
-	Request string
-	// Interrupted is content.Request's.
-	Interrupted bool
-	Generation  int64
-	Finalizing  bool
-	// Placed is content.Job's.
-	Placed func(place, waits string)
-}
+type Attempt = process.Attempt
 
 // remoteWork is work that a Remote executes.
 type remoteWork struct {

@@ -89,6 +89,7 @@ type work struct {
 	settings settings
 
 	origins
+	remote remote
 }
 
 // settings are what a CR's annotations say.
@@ -101,7 +102,7 @@ type settings struct {
 
 // Prepare reads the CR's annotations, finds out where its release is, and makes the chart's values
 // of its spec. A finalizer run is never refused.
-func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
+func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
 	cr := r.Object
 	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
@@ -109,6 +110,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	if r.Finalizing {
 		w.namespace, w.name = e.releaseToRemove(cr)
 		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // What it may show is hidden at a deletion too.
+		w.findEarlier(ctx, r)
 		return w, nil
 	}
 	if err != nil {
@@ -124,6 +126,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	case err != nil:
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
+	w.findEarlier(ctx, r)
 	return w, w.refusedBefore()
 }
 
@@ -164,7 +167,7 @@ func (e *Engine) readSettings(annotations map[string]string) (s settings, err er
 
 // Settled reports whether the release is as the CR wants it and nothing has drifted.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if w.fault != nil || w.name == "" {
+	if w.fault != nil || w.name == "" || w.remote.earlier {
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
@@ -186,7 +189,12 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 
 // Run brings the release to where the CR wants it, or removes it.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
-	result := w.hide(w.run(ctx, job))
+	result, over := w.resume(ctx, job)
+	if !over {
+		result = w.run(ctx, job)
+	}
+	result = w.hide(result)
+	result.Detached, result.Account = w.remote.ran.Detached, w.remote.ran.Account
 	if w.values != nil {
 		result.Version = w.values.ChartVersion()
 	}
@@ -210,9 +218,12 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	switch {
 	case w.finalizing:
 		return w.finalize(ctx, job, found)
-	case w.requested && (found.State == release.InSync || found.State == release.Drifted):
+	case w.requested && !w.remote.resumed && (found.State == release.InSync || found.State == release.Drifted):
 		return w.renew(ctx, job, found)
 	case found.State == release.InSync:
+		if w.remote.resumed {
+			w.log(ctx).Info(done(found.last()), "revision", found.last().Version)
+		}
 		return w.deployed(found)
 	case found.State == release.Foreign:
 		return irreconcilable(ctx, w.duplicate(found))
@@ -254,10 +265,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	w.tellOverrides()
 	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
-		w.rememberRefusal(outcome)
-		result := w.attempted(failed(outcome, found.Action))
-		result.Waits = len(w.sources) > 0 // One of them may be the cause.
-		return result
+		return w.unsuccessful(outcome, found.Action)
 	}
 	found, err := w.look(ctx, job)
 	if err != nil {
@@ -272,6 +280,17 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	if found.State == release.InSync {
 		w.remember(found, result)
 	}
+	return result
+}
+
+// unsuccessful returns the result of an action that did not succeed.
+func (w *work) unsuccessful(outcome content.Outcome, action order.Action) content.Result {
+	if action == order.Uninstall {
+		return failed(outcome, action)
+	}
+	w.rememberRefusal(outcome)
+	result := w.attempted(failed(outcome, action))
+	result.Waits = len(w.sources) > 0 // One of them may be the cause.
 	return result
 }
 

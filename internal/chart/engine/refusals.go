@@ -35,7 +35,7 @@ func (w *work) refusedBefore() *content.Outcome {
 
 // rememberRefusal keeps an outcome that only a change of the CR mends.
 func (w *work) rememberRefusal(outcome content.Outcome) {
-	if outcome.Reason != content.ReasonInvalidSpec {
+	if outcome.Reason != content.ReasonInvalidSpec || w.values == nil {
 		return
 	}
 	r := &w.engine.refusals

@@ -175,10 +175,10 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 	return o
 }
 
-// carryOut has chart-exec carry out an order.
-func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
-	return w.engine.Runner.Run(ctx, runner.Spec{
-		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working,
-		Left: func(what string) { w.left(ctx, visible.Text(what)) }, Hide: w.mask.Text,
-	})
+// runOf returns the run of an order.
+func (w *work) runOf(ctx context.Context, job content.Job, o order.Order) runner.Spec {
+	return runner.Spec{
+		UID: string(w.cr.GetUID()), Watch: job.Run.Watch.String(), CR: job.Run.Object, ID: job.Run.ID, Kubeconfig: job.Kubeconfig,
+		Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working, Left: func(what string) { w.left(ctx, visible.Text(what)) }, Hidden: w.mask,
+	}
 }

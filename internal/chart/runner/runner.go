@@ -52,6 +52,8 @@ type Runner struct {
 type Spec struct {
 	// UID is the CR's. Two runs for one UID never run at the same time.
 	UID string
+	// Watch and CR describe the run, in the same words as the log.
+	Watch, CR string
 	// ID is unique among the runs of this manager.
 	ID         string
 	Kubeconfig []byte
@@ -61,8 +63,8 @@ type Spec struct {
 	// Working is called with each step of the run, and Left with each object that it leaves
 	// because it belongs to another release. Left may be nil.
 	Working, Left func(string)
-	// Hide takes out of a message what nobody may see; nil: there is nothing.
-	Hide func(string) string
+	// Hidden is what no message may show; nil: there is nothing.
+	Hidden *values.Mask
 }
 
 // Run carries out the order and returns after the last process of the run has ended.
@@ -123,11 +125,9 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 	}
 	code, cause, err := p.Wait(ctx, process.DefaultGrace)
 	e := ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())}
-	if spec.Hide != nil { // Before anything is cut.
-		e.text = spec.Hide(e.text)
-		if last != nil {
-			last.Error = spec.Hide(last.Error)
-		}
+	e.text = spec.Hidden.Text(e.text) // Before anything is cut.
+	if last != nil {
+		last.Error = spec.Hidden.Text(last.Error)
 	}
 	return judge(e)
 }

@@ -56,6 +56,9 @@ func fake(name string) int {
 	case "failure":
 		write(order.Record{Done: true, Error: "no\x1b[31m"})
 		return 1
+	case "betrayal":
+		write(order.Record{Done: true, Error: strings.Repeat("x ", 2000) + "port 4000123 takes no correct horse"})
+		return 1
 	case "refused spec", "refused object":
 		write(order.Record{Done: true, Error: "no", Refused: order.Refused(strings.TrimPrefix(name, "refused "))})
 		return 1

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -44,6 +45,17 @@ const (
 
 // NewMask returns a mask for all texts and numbers of the trees.
 func NewMask(trees ...any) *Mask { return &Mask{trees: trees} }
+
+// MarshalJSON implements json.Marshaler: what a mask hides reaches another process so.
+func (m *Mask) MarshalJSON() ([]byte, error) { return json.Marshal(m.trees) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Mask) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // It is looked for as it was written.
+	*m = Mask{}
+	return decoder.Decode(&m.trees)
+}
 
 func (m *Mask) build() {
 	all := map[string]bool{}

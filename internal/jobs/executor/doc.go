@@ -13,6 +13,9 @@
 //   - leaves the Job to the next manager if this one stops, and otherwise removes it and waits until
 //     its pod is gone if the run is not wanted any more.
 //
+// Content that has to know what an earlier run left before it can say what it asks for, such as a chart,
+// calls Resume first: then nothing of an earlier run executes any more.
+//
 // A Job stays until its result is in the CR's status: see Concluded.
 //
 // It does not decide when something runs, authenticate anybody, or write statuses.

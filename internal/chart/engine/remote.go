@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Remote is a Runner whose runs execute outside of this manager's process, and may outlive it: then
+// their Result is Detached. Only orders that change the cluster go there. A release is looked at, and
+// its drift repaired, here.
+type Remote interface {
+	Runner
+
+	// RunRemote is Run.
+	RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result
+	// HasEarlier reports whether something may be left of an earlier run of the CR.
+	HasEarlier(ctx context.Context, uid string, attempt process.Attempt) bool
+	// Resume returns when nothing of an earlier run executes any more, with the result of one that was
+	// asked for the same; nil: there is none. It needs no order.
+	Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result
+	// Concluded is called when the result of the CR's run has been written.
+	Concluded(uid string)
+	// End is that of content.Ender.
+	End(ctx context.Context, uid string) error
+}
+
+// End implements content.Ender.
+func (e *Engine) End(ctx context.Context, uid string) error {
+	if remote, is := e.Runner.(Remote); is {
+		return remote.End(ctx, uid)
+	}
+	return nil
+}
+
+// remote is what work has of a Remote; the zero value if its runs execute here.
+type remote struct {
+	Remote
+
+	attempt process.Attempt
+	// earlier is true while something of an earlier run may be left, and resumed if that has
+	// succeeded, and was asked for the same.
+	earlier, resumed bool
+	// ran is the result of what executed remotely last.
+	ran content.Result
+}
+
+// findEarlier finds out whether something of an earlier run may be left, once the values are known.
+func (w *work) findEarlier(ctx context.Context, r content.Request) {
+	there, is := w.engine.Runner.(Remote)
+	if !is {
+		return
+	}
+	w.remote = remote{Remote: there, attempt: process.Attempt{
+		Request: w.digestOf(r), Interrupted: r.Interrupted, Generation: w.cr.GetGeneration(), Finalizing: w.finalizing,
+	}}
+	w.remote.earlier = there.HasEarlier(ctx, string(w.cr.GetUID()), w.remote.attempt)
+}
+
+// digestOf stands for all that the run is asked to do. What objects of valuesFrom have is no part of
+// it: it is compared with the release after the run.
+func (w *work) digestOf(r content.Request) string {
+	asked := map[string]any{
+		"generation": w.cr.GetGeneration(), "annotations": w.cr.GetAnnotations(), "values": r.Spec(), "overrides": r.Overrides, "finalizing": w.finalizing,
+	}
+	if w.values != nil {
+		asked["chart"], asked["digest"] = w.values.ChartVersion(), w.values.Digest
+	}
+	text, _ := json.Marshal(asked) // What came as JSON can be JSON again.
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Live implements content.Lasting.
+func (w *work) Live() bool { return w.remote.earlier }
+
+// Concluded implements content.Lasting.
+func (w *work) Concluded() {
+	if w.remote.Remote != nil {
+		w.remote.Concluded(string(w.cr.GetUID()))
+	}
+}
+
+// resume returns when nothing of an earlier run executes any more: only then the release shows what
+// is to be done. over is true if the result is that of the earlier run, which did not succeed.
+func (w *work) resume(ctx context.Context, job content.Job) (result content.Result, over bool) {
+	if !w.remote.earlier {
+		return content.Result{}, false
+	}
+	earlier := w.remote.Resume(ctx, w.runOf(ctx, job, order.Order{}), w.placed(job))
+	if earlier == nil {
+		return content.Result{}, false
+	}
+	w.remote.ran = *earlier
+	if earlier.Outcome.Verdict == content.Succeeded {
+		w.remote.resumed = true
+		return content.Result{}, false
+	}
+	action := order.Install
+	switch {
+	case w.finalizing:
+		action = order.Uninstall
+	case w.hadRelease():
+		action = order.Upgrade
+	}
+	return w.unsuccessful(earlier.Outcome, action), true
+}
+
+func (w *work) placed(job content.Job) process.Attempt {
+	attempt := w.remote.attempt
+	attempt.Placed = job.Placed
+	return attempt
+}
+
+// carryOut has chart-exec carry out an order.
+func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
+	spec := w.runOf(ctx, job, o)
+	if w.remote.Remote == nil {
+		return w.engine.Runner.Run(ctx, spec)
+	}
+	attempt := w.placed(job)
+	attempt.Interrupted = false // Nothing is left of an earlier run: this is another one.
+	w.remote.ran = w.remote.RunRemote(ctx, spec, attempt)
+	return w.remote.ran.Outcome
+}

@@ -1,0 +1,31 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/values"
+)
+
+// Encode returns what a process in another pod needs of the spec: the order, and what its messages
+// may not show, so that nothing of that leaves the pod. What describes the run goes another way.
+func (s Spec) Encode() ([]byte, error) {
+	return json.Marshal(struct {
+		Order  order.Order  `json:"order"`
+		Hidden *values.Mask `json:"hidden"`
+	}{s.Order, s.Hidden})
+}
+
+// Decode returns the spec that Encode was called for, without what describes the run.
+func Decode(text []byte) (Spec, error) {
+	var encoded struct {
+		Order  json.RawMessage `json:"order"`
+		Hidden *values.Mask    `json:"hidden"`
+	}
+	if err := json.Unmarshal(text, &encoded); err != nil {
+		return Spec{}, fmt.Errorf("read the order: %w", err)
+	}
+	o, err := order.Decode(encoded.Order)
+	return Spec{Order: o, Hidden: encoded.Hidden}, err
+}

@@ -1,0 +1,107 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	ansible "github.com/ensign-operator/ensign/internal/ansible/runner"
+	chart "github.com/ensign-operator/ensign/internal/chart/engine"
+	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/jobs/executor"
+	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// chartJobs carries out orders in Jobs, whose agents send what chart-exec says as job events. A manager
+// that carried them out itself before has left files.
+type chartJobs struct {
+	chartRunner
+
+	jobs *executor.Runner
+}
+
+var _ chart.Remote = chartJobs{}
+
+// RunRemote implements chart.Remote.
+func (c chartJobs) RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result {
+	order, err := spec.Encode()
+	if err != nil {
+		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, err)}
+	}
+	jobs := *c.jobs
+	jobs.Assignment.Chart = order
+	return chartResult(jobs.RunRemote(ctx, described(spec), attempt, said(spec)))
+}
+
+// Resume implements chart.Remote.
+func (c chartJobs) Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result {
+	earlier := c.jobs.Resume(ctx, described(spec), attempt, said(spec))
+	if earlier == nil {
+		return nil
+	}
+	result := chartResult(*earlier)
+	result.Account.Took = max(0, earlier.Ended.Sub(earlier.Started)) // An earlier manager began it, on a machine with another clock.
+	return &result
+}
+
+// HasEarlier implements chart.Remote.
+func (c chartJobs) HasEarlier(ctx context.Context, uid string, attempt process.Attempt) bool {
+	return c.jobs.HasEarlier(ctx, uid, attempt)
+}
+
+// Concluded implements chart.Remote.
+func (c chartJobs) Concluded(uid string) { c.jobs.Concluded(uid) }
+
+// End implements chart.Remote.
+func (c chartJobs) End(ctx context.Context, uid string) error { return c.jobs.End(ctx, uid) }
+
+// Remove implements chart.Runner.
+func (c chartJobs) Remove(uid string) error {
+	return errors.Join(c.jobs.Remove(uid), c.chartRunner.Remove(uid))
+}
+
+// described returns what describes the run.
+func described(spec runner.Spec) ansible.Spec {
+	return ansible.Spec{UID: spec.UID, Watch: spec.Watch, CR: spec.CR, ID: spec.ID, Kubeconfig: spec.Kubeconfig, Timeout: spec.Timeout}
+}
+
+// said passes on what chart-exec says in a Job.
+func said(spec runner.Spec) func(jobevent.Event) {
+	return func(e jobevent.Event) {
+		if e.Kind == wire.ChartLeft {
+			spec.Left(e.Task)
+		} else {
+			spec.Working(e.Task)
+		}
+	}
+}
+
+func chartResult(r ansible.Result) content.Result {
+	return content.Result{Outcome: r.Outcome, Detached: r.Detached, Account: content.Account{Start: r.Start()}}
+}
+
+// chartAgent carries out the order in the pod of a Job.
+type chartAgent struct {
+	*runner.Runner
+
+	order []byte
+}
+
+// Run implements agent.Runner.
+func (c chartAgent) Run(ctx context.Context, run ansible.Spec, observe func(jobevent.Event)) ansible.Result {
+	result := ansible.Result{Started: time.Now()}
+	spec, err := runner.Decode(c.order)
+	if err != nil {
+		result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, err)
+	} else {
+		spec.UID, spec.ID, spec.Kubeconfig, spec.Timeout = run.UID, run.ID, run.Kubeconfig, run.Timeout
+		spec.Working = func(step string) { observe(jobevent.Event{Kind: jobevent.TaskStart, Task: step}) }
+		spec.Left = func(what string) { observe(jobevent.Event{Kind: wire.ChartLeft, Task: what}) }
+		result.Outcome = c.Runner.Run(ctx, spec)
+	}
+	result.Ended = time.Now()
+	return result
+}
