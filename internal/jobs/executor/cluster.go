@@ -129,6 +129,20 @@ func (c *jobCluster) left(name string, uid types.UID) []*corev1.Pod {
 	})
 }
 
+// hasLostItsPods reports whether the Job has ended and none of its pods is there any more: the node may
+// have gone with them while no manager was there. What the informers show of pods may be older than what
+// they show of Jobs, so that the API server has the last word.
+func (c *jobCluster) hasLostItsPods(ctx context.Context, job *batchv1.Job) bool {
+	seen := c.job(job.Name, job.UID)
+	if seen == nil || !finished(seen) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: template.RunLabel + "=true"})
+	return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return jobOf(&p) == job.UID })
+}
+
 // whyNoPod returns what the last Event says of a pod of the Job that could not be created; "" if there
 // is none.
 func (c *jobCluster) whyNoPod(ctx context.Context, job types.UID) string {

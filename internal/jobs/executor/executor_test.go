@@ -459,6 +459,32 @@ func TestATerminationMessageIsAResultOfItsOwnRunAlone(t *testing.T) {
 	}
 }
 
+// The pod of a run that has ended may be gone before a manager is there again: with its node, or because
+// there were too many. Nobody would ever know the result.
+func TestAJobThatHasLostItsPodHasNoResult(t *testing.T) {
+	b := newBench(t)
+	first, stop := context.WithCancel(t.Context())
+	old := b.manager(first)
+	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	job := b.job(old)
+	b.mustClaim(old, job, "pod-1")
+	stop()
+	b.end(result)
+	job, err := b.client.BatchV1().Jobs("ops").Get(t.Context(), job.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
+	if _, err := b.client.BatchV1().Jobs("ops").UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	next := b.manager(t.Context())
+	result = b.begin(t.Context(), next, engine.Attempt{Request: "r", Interrupted: true}, "run-2")
+	if got := b.end(result); got.Outcome.Verdict != content.Failed || !strings.Contains(got.Outcome.Message, "its pod is gone") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Of two pods the one that has claimed the run counts, whatever becomes of the other.
 func TestThePodThatHasTheRunCounts(t *testing.T) {
 	b := newBench(t)

@@ -31,7 +31,9 @@ type view struct {
 	claimed bool
 	// refused is why the last pod could not be created; "" if that is not known.
 	refused string
-	now     time.Time
+	// lost is true if the Job has ended and surely has no pod any more.
+	lost bool
+	now  time.Time
 }
 
 // situation is what follows from a view.
@@ -55,7 +57,7 @@ func judge(v view) situation {
 	jobFailed := condition(v.job, batchv1.JobFailed)
 	switch {
 	case v.pod != nil && (ended || v.gone || v.pod.Status.Phase == corev1.PodFailed || v.pod.Status.Phase == corev1.PodSucceeded),
-		v.pod == nil && (v.job == nil || jobFailed != nil):
+		v.pod == nil && (v.job == nil || jobFailed != nil || v.lost):
 		s.over, s.failure = true, failureOf(v, jobFailed)
 		if ended {
 			s.said = terminated(v.pod).Message
@@ -74,6 +76,9 @@ func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 	why := whyEnded(v)
 	if why == "" && failed != nil {
 		why = said(failed.Reason, failed.Message)
+	}
+	if why == "" {
+		why = "its pod is gone, and the result with it"
 	}
 	return content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "the run in a Job ended without a result: " + why}
 }

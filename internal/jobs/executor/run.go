@@ -65,6 +65,7 @@ type run struct {
 	// Of the goroutine of serve: the pod as it was seen last, and what the status shows.
 	pod     *corev1.Pod
 	refused string
+	lost    bool
 	shown   [2]string
 }
 
@@ -228,6 +229,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			if r.pod == nil && r.claimedBy() == "" {
 				r.refused = c.whyNoPod(ctx, job.UID)
 			}
+			r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
 			if result, over := r.judge(ctx, c, job); over {
 				return result
 			}
@@ -285,7 +287,7 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runne
 // see returns what Kubernetes shows of the run. Until the informers have seen the Job, it is as it was
 // created.
 func (r *run) see(c *jobCluster, job *batchv1.Job) view {
-	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, now: time.Now()}
+	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, lost: r.lost, now: time.Now()}
 	if v.job != nil {
 		r.seen = true
 	} else if !r.seen {
