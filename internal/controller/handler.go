@@ -53,7 +53,7 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //     new one created since the last event.
 //   - A CR that gains the labels of the selector runs, even if this version of it ran before
 //     it lost them. One that loses them is read once more, and then counted no more.
-//   - A CR that refers to an object anew, as its status does after a run, runs: the object may have
+//   - A CR that begins to refer to an object, as its status may after a run, runs: the object may have
 //     changed before its changes brought this CR back.
 //   - An update that changes nothing counts if content has not run for its version: the
 //     version's own event may have ended the wait of an attempt that read an older one.
