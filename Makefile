@@ -39,7 +39,7 @@ help: ## Show this list.
 
 .PHONY: demo
 demo: ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
-	@DEMO_CLUSTER=$(DEMO_CLUSTER) hack/demo/programs.sh
+	@DEMO_CLUSTER=$(DEMO_CLUSTER) KEEP=$(KEEP) hack/demo/programs.sh
 	@exec hack/demo/demo.sh
 
 .PHONY: devcluster

@@ -9,8 +9,8 @@
 #   DEMO_CLUSTER=current   uses the cluster of KUBECONFIG instead of its own, with the
 #                          kubectl of PATH
 #
-# It needs bin/manager, bin/ensign, bin/devcluster, bin/controlplane and .venv: `make demo` makes
-# them. For DEMO_CLUSTER=current bin/manager, bin/ensign and .venv do.
+# It needs bin/manager, bin/devcluster, bin/controlplane and .venv: `make demo` makes them, and
+# bin/ensign for KEEP=1. For DEMO_CLUSTER=current bin/manager and .venv do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -3,12 +3,15 @@
 # already is left alone.
 #
 #   DEMO_CLUSTER=current   without a cluster of the tour's own
+#   KEEP=1                 with the program ensign, by which the tour says to look on
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source hack/steps.sh
 
 total=4
 [[ -z ${DEMO_CLUSTER:-} ]] || total=2
+programs=(manager)
+[[ ${KEEP:-0} != 1 ]] || programs+=(ensign)
 
 # outlook says before anything is built what is, how long that takes, and how to do without.
 outlook() {
@@ -18,7 +21,7 @@ outlook() {
     printf 'A cluster answers here: %s. On it the tour needs no Kubernetes of its own, and works in a namespace that it removes:\n' "$context"
     printf '    make demo DEMO_CLUSTER=current KUBECONFIG=%s\n' "${KUBECONFIG:-$HOME/.kube/config}"
   fi
-  [[ -x bin/manager ]] || printf 'To build: bin/manager and bin/ensign, 1 to 3 minutes\n'
+  [[ -x bin/manager ]] || printf 'To build: bin/manager, 1 to 2 minutes\n'
   [[ -d .venv ]] || printf 'To install: Ansible, about 1 minute, beside the builds\n'
   if ((total == 4)) && [[ ! -x bin/controlplane/kube-apiserver ]]; then
     printf 'To build, unless KUBEBUILDER_ASSETS or PATH has it: Kubernetes, 5 to 12 minutes on two cores. A line below says every 20 seconds how long is left.\n'
@@ -42,7 +45,7 @@ ansible &
 python=$!
 set +m
 trap 'kill -- "-$python" 2>/dev/null || true' EXIT
-step "2/$total bin/manager and bin/ensign" make manager ensign
+step "2/$total ${programs[*]/#/bin/}" make "${programs[@]}"
 if ((total == 4)); then
   step "3/4 Kubernetes, into bin/controlplane" make controlplane
   step "4/4 bin/devcluster" make bin/devcluster
