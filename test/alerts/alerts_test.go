@@ -32,12 +32,18 @@ func manager(ctx context.Context, watches string, flags ...string) *site.Site {
 	return s.Start(ctx, "Task")
 }
 
+// prepared is a site whose managers elect one that leads.
 func prepared(ctx context.Context, watches string, flags ...string) *site.Site {
+	GinkgoHelper()
+	return lonely(ctx, watches, append([]string{"--leader-elect", "--leader-election-id=alerts"}, flags...)...)
+}
+
+// lonely is a site of one manager at a time.
+func lonely(ctx context.Context, watches string, flags ...string) *site.Site {
 	GinkgoHelper()
 	s := ground.Site(ctx, map[string]string{"watches.yaml": watches, "play.yml": ""})
 	s.Script()
 	s.Options.Env = append(s.Options.Env, "WATCH_NAMESPACE="+s.Namespace)
-	s.Options.Args = append(s.Options.Args, "--leader-elect", "--leader-election-id=alerts")
 	s.Options.Args = append(s.Options.Args, flags...)
 	return s
 }

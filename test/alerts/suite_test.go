@@ -39,7 +39,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(filepath.Join(ground.Root, "bin", "tools", "promtool")).To(BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
 })
 
-// play is a run: of a CR whose spec says so it lasts until it is ended.
+// play is a run. A CR's spec may say that it hangs or fails.
 func play(r *script.Run) (int, error) {
 	cr, err := r.Resource()
 	if err != nil {
@@ -47,6 +47,11 @@ func play(r *script.Run) (int, error) {
 	}
 	if hangs, _, _ := unstructured.NestedBool(cr, "spec", "hangs"); hangs {
 		time.Sleep(time.Hour) // TERM ends it.
+	}
+	if fails, _, _ := unstructured.NestedBool(cr, "spec", "fails"); fails {
+		r.Event("runner_on_failed", map[string]any{"task": "fails", "host": "localhost", "res": map[string]any{"msg": "broken"}})
+		r.Stats(0, 1)
+		return 2, nil
 	}
 	return script.Succeed(r)
 }

@@ -73,26 +73,56 @@ func Read(path string) (Dashboard, error) {
 
 // Selectors are those of all queries.
 func (d Dashboard) Selectors() ([]Selector, error) {
+	values := map[string]string{}
+	for _, variable := range d.Templating.List {
+		values[variable.Name] = ".*"
+	}
 	var all []Selector
-	for _, panel := range d.Panels {
-		for _, target := range panel.Targets {
-			found, err := Parse(d.fill(target.Expr))
-			if err != nil {
-				return nil, fmt.Errorf("panel %q, query %s: %w", panel.Title, target.RefID, err)
-			}
-			all = append(all, found...)
+	for _, query := range d.Queries(values) {
+		found, err := Parse(query.Expr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", query.Of, err)
 		}
+		all = append(all, found...)
 	}
 	return all, nil
 }
 
-// fill puts something for the dashboard's variables and Grafana's own.
-func (d Dashboard) fill(expr string) string {
+// Query is a query as Grafana sends it. Of says whose it is.
+type Query struct{ Of, Expr string }
+
+// Queries returns the queries of all panels, with the values of the dashboard's variables.
+func (d Dashboard) Queries(values map[string]string) (all []Query) {
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			all = append(all, Query{fmt.Sprintf("panel %q, query %s", panel.Title, target.RefID), Fill(target.Expr, values)})
+		}
+	}
+	return all
+}
+
+// Fill returns an expression with the values of a dashboard's variables, and of Grafana's own.
+func Fill(expr string, values map[string]string) string {
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
-	for _, variable := range d.Templating.List {
-		expr = strings.ReplaceAll(expr, "$"+variable.Name, ".*")
+	for name, value := range values {
+		expr = strings.ReplaceAll(expr, "$"+name, value)
 	}
 	return expr
+}
+
+// Asks returns the series and the label of which a variable has the values; ok is false for a
+// variable of another kind.
+func (v Variable) Asks() (series, label string, ok bool) {
+	var query struct{ Query string }
+	if v.Type != "query" || json.Unmarshal(v.Query, &query) != nil {
+		return "", "", false
+	}
+	rest, ok := strings.CutPrefix(query.Query, "label_values(")
+	at := strings.LastIndex(rest, ", ")
+	if !ok || at < 0 {
+		return "", "", false
+	}
+	return rest[:at], strings.TrimSuffix(rest[at+2:], ")"), true
 }
 
 // Selector asks for series.
