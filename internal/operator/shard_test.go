@@ -41,7 +41,7 @@ func TestShardsOfOptions(t *testing.T) {
 		"!shard":      {elected, ""},
 		"shard=(":     {elected, "WatchLabelSelector=shard=("},
 		"shard in (a": {elected, "WatchLabelSelector"},
-		"shard=b":     {ctrl.Options{}, "LeaderElection"},
+		"shard=b":     {ctrl.Options{}, "--leader-elect"},
 	} {
 		shard, err := parseShard(test.o, options.Options{WatchLabelSelector: text})
 		if (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) || err == nil && (shard == nil) != (text == "") {
