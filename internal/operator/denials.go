@@ -21,6 +21,8 @@ type denials struct {
 	texts map[string]bool
 	// username is that of the account; "" is the manager's.
 	username string
+	// deletes is true for a run of a CR that is being deleted.
+	deletes bool
 }
 
 func (d *denials) add(denial access.Denial) {
@@ -65,7 +67,16 @@ func (d *denials) say() string {
 		named += fmt.Sprintf(" (and %d more)", more)
 	}
 	if d.username != "" {
-		return "the account " + d.username + ", in whose name this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")"
+		return "the account " + d.username + ", in whose name this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")" + d.ofNamespace()
 	}
 	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
+}
+
+// ofNamespace returns what else to do about a finalizer: nobody can give it rights back in a namespace that
+// is being deleted.
+func (d *denials) ofNamespace() string {
+	if !d.deletes {
+		return ""
+	}
+	return ". If its namespace is being deleted too, the RoleBinding may be gone already: bind the account by a ClusterRoleBinding, or remove the finalizer with the annotation abandon"
 }

@@ -35,6 +35,16 @@ func TestDenialsSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAFinalizerWithoutRightsIsToldOfItsNamespace(t *testing.T) {
+	for _, deletes := range []bool{true, false} {
+		d := denials{deletes: deletes}
+		d.add(access.Denial{Username: "system:serviceaccount:demo:deployer", Verb: "get", Resource: "configmaps"})
+		if got := d.say(); strings.Contains(got, "with the annotation abandon") != deletes {
+			t.Errorf("deletes %v: got %q", deletes, got)
+		}
+	}
+}
+
 func TestDenialsAreBounded(t *testing.T) {
 	var d denials
 	var all sync.WaitGroup
