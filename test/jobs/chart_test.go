@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/pods"
 )
 
-// chartFiles are an operator whose chart has a ConfigMap with a word, and a hook before upgrades that
-// ends when the test says so.
+// chartFiles are an operator whose chart has a ConfigMap with a word. With hold it has a hook before such
+// actions, which ends when the test says so.
 func chartFiles() map[string]string {
 	return map[string]string{
 		"watches.yaml": `
@@ -32,7 +32,7 @@ func chartFiles() map[string]string {
       spec: {` + pods.Placement + `, containers: [{name: manager, image: none, command: [manager]}]}
 `,
 		"chart/Chart.yaml":  "apiVersion: v2\nname: freight\nversion: 1.0.0\n",
-		"chart/values.yaml": "word: none\nhold: false\n",
+		"chart/values.yaml": "word: none\nhold: ''\n",
 		"chart/templates/map.yaml": `{{ if eq .Values.word "bad" }}{{ fail "a bad word" }}{{ end }}
 apiVersion: v1
 kind: ConfigMap
@@ -42,7 +42,7 @@ data: {word: "{{ .Values.word }}"}
 		"chart/templates/hook.yaml": `{{ if .Values.hold }}
 apiVersion: v1
 kind: Pod
-metadata: {name: "{{ .Release.Name }}-hold-{{ .Release.Revision }}", annotations: {helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: hook-succeeded}}
+metadata: {name: "{{ .Release.Name }}-hold-{{ .Release.Revision }}", annotations: {helm.sh/hook: "pre-{{ .Values.hold }}", helm.sh/hook-delete-policy: hook-succeeded}}
 spec: {restartPolicy: Never, nodeSelector: {nowhere: "true"}, containers: [{name: c, image: none}]}
 {{ end }}
 `,
@@ -81,7 +81,7 @@ func (o operator) history(cr *unstructured.Unstructured) func(ctx context.Contex
 	}
 }
 
-// holds waits until the upgrade to the revision waits for its hook, and let ends that wait.
+// holds waits until an action of the revision waits for its hook, and let ends that wait.
 func (o operator) holds(ctx context.Context, cr *unstructured.Unstructured, revision int) (let func()) {
 	GinkgoHelper()
 	hook := &corev1.Pod{}
@@ -128,7 +128,7 @@ var _ = Describe("a chart in Jobs", func() {
 	It("goes on while its manager is killed in the middle of an upgrade, and nobody recovers what lives", func(ctx SpecContext) {
 		o := operatorOf(ctx, chartFiles(), nil)
 		o.Start(ctx, freight.Kind)
-		cr := harness.Custom(freight, o.Namespace, "long", map[string]any{"word": "first", "hold": true})
+		cr := harness.Custom(freight, o.Namespace, "long", map[string]any{"word": "first", "hold": "upgrade"})
 		o.Create(ctx, cr)
 		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 
@@ -149,7 +149,7 @@ var _ = Describe("a chart in Jobs", func() {
 		specify(ctx, cr, `{"word":"third"}`)
 		let, pod = o.holds(ctx, cr, 3), o.pod(ctx, cr)
 		Expect(o.Kill()).To(Succeed())
-		specify(ctx, cr, `{"word":"fourth","hold":false}`)
+		specify(ctx, cr, `{"word":"fourth","hold":""}`)
 		o.Start(ctx, freight.Kind)
 		Eventually(ctx, o.Log).Should(ContainSubstring("asked for something else"))
 		Expect(o.history(cr)(ctx)).To(Equal([]string{"superseded", "deployed", "pending-upgrade"}))
@@ -159,11 +159,40 @@ var _ = Describe("a chart in Jobs", func() {
 		Eventually(ctx, o.history(cr)).Should(Equal([]string{"superseded", "superseded", "superseded", "deployed"}))
 
 		By("ending one whose resource is deleted")
-		specify(ctx, cr, `{"word":"fifth","hold":true}`)
+		specify(ctx, cr, `{"word":"fifth","hold":"upgrade"}`)
 		o.holds(ctx, cr, 5)
 		Expect(o.Kill()).To(Succeed())
 		Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
 		o.Start(ctx, freight.Kind)
+		Eventually(ctx, func(ctx context.Context) error { return ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr) }).Should(MatchError(ContainSubstring("not found")))
+		Expect(o.history(cr)(ctx)).To(BeEmpty())
+		o.leavesNothing(ctx)
+	})
+
+	It("is repeated when Kubernetes ends the pod of an upgrade, and goes on while its manager is killed in the middle of the uninstallation", func(ctx SpecContext) {
+		o := operatorOf(ctx, chartFiles(), nil)
+		o.Start(ctx, freight.Kind)
+		cr := harness.Custom(freight, o.Namespace, "ended", map[string]any{"word": "first", "hold": "upgrade"})
+		o.Create(ctx, cr)
+		Expect(o.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+
+		specify(ctx, cr, `{"word":"second"}`)
+		o.holds(ctx, cr, 2)
+		Expect(node.OOM(o.pod(ctx, cr))).To(Succeed())
+		Eventually(ctx, o.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UpgradeError"), HaveField("Message", ContainSubstring("OOMKilled"))))
+		o.holds(ctx, cr, 3)()
+		Eventually(ctx, o.Condition(cr, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
+		Expect(o.history(cr)(ctx)).To(Equal([]string{"superseded", "failed", "deployed"}))
+
+		specify(ctx, cr, `{"hold":"delete"}`)
+		Eventually(ctx, o.history(cr)).Should(Equal([]string{"superseded", "failed", "superseded", "deployed"}))
+		Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
+		let, pod := o.holds(ctx, cr, 4), o.pod(ctx, cr)
+		Expect(o.Kill()).To(Succeed())
+		o.Start(ctx, freight.Kind)
+		Eventually(ctx, o.Log).Should(ContainSubstring("which an earlier manager began in a Job"))
+		Expect(o.pod(ctx, cr)).To(Equal(pod))
+		let()
 		Eventually(ctx, func(ctx context.Context) error { return ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr) }).Should(MatchError(ContainSubstring("not found")))
 		Expect(o.history(cr)(ctx)).To(BeEmpty())
 		o.leavesNothing(ctx)
