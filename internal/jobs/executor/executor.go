@@ -186,8 +186,11 @@ func (x *Runner) End(ctx context.Context, uid string) error {
 		return context.Cause(ctx)
 	}
 	job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid))
-	if err != nil || job.Labels[template.OperatorLabel] != x.operator {
-		return nil //nolint:nilerr // There is none.
+	if err != nil { // There is none, but somebody may have deleted it alone.
+		job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: template.Name(uid), Labels: map[string]string{template.OperatorLabel: x.operator}}}
+	}
+	if job.Labels[template.OperatorLabel] != x.operator || err != nil && len(x.left(job.Name, "")) == 0 {
+		return nil
 	}
 	log.FromContext(ctx).Info("the Job that an earlier manager has left is removed, because nothing is to run for the resource now", "job", job.Name)
 	return x.removeAndWait(ctx, job)

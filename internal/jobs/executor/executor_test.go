@@ -367,6 +367,20 @@ func TestARunThatCannotBeEndedFails(t *testing.T) {
 	}
 }
 
+func TestAPodThatHasLostItsJobIsEndedToo(t *testing.T) {
+	b := newBench(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "pod-1", UID: "pod-1", Labels: map[string]string{template.RunLabel: "true", batchv1.JobNameLabel: "ensign-run-u"}}}
+	if _, err := b.client.CoreV1().Pods("ops").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.manager(t.Context()).End(t.Context(), "u"); err != nil {
+		t.Error(err)
+	}
+	if left, err := b.client.CoreV1().Pods("ops").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
 // A conflict says that the Job is another's by now, but a webhook or a busy etcd may answer so as well.
 func TestADeletionThatMeetsAConflictIsRepeated(t *testing.T) {
 	b := newBench(t)
