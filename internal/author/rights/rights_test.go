@@ -239,9 +239,10 @@ func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 
 // The Jobs of runs are in the manager's own namespace, and so are the rights for them.
 func TestRunsInJobsNeedRightsInTheManagersNamespace(t *testing.T) {
-	for _, job := range []*watches.Job{nil, {}} {
+	for watch, job := range map[*watches.Watch]*watches.Job{{}: nil, {}: {}, {Chart: &watches.Chart{}}: nil, {Chart: &watches.Chart{}}: {}} {
 		var c Collector
-		c.Unit(&source.Unit{Watch: watches.Watch{Job: job}}, nil)
+		watch.Job = job
+		c.Unit(&source.Unit{Watch: *watch}, nil)
 		has := map[Right]Scope{}
 		for _, need := range c.All {
 			has[need.Right] = need.Scope
