@@ -116,6 +116,17 @@ func whyEnded(v view) string {
 	case c != nil:
 		return fmt.Sprintf("its container ended with exit code %d; its log may say why: kubectl logs -n %s %s", c.ExitCode, v.pod.Namespace, v.pod.Name)
 	}
+	return failedBefore(v.pod)
+}
+
+// failedBefore returns which init container kept the run from beginning; "" if none did.
+func failedBefore(pod *corev1.Pod) string {
+	for i := range pod.Status.InitContainerStatuses {
+		c := &pod.Status.InitContainerStatuses[i]
+		if ended := c.State.Terminated; ended != nil && ended.ExitCode != 0 {
+			return fmt.Sprintf("its init container %s ended with exit code %d (%s)", c.Name, ended.ExitCode, ended.Reason)
+		}
+	}
 	return ""
 }
 
