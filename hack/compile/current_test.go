@@ -145,6 +145,12 @@ func TestAnOlderVersionIsASetOfItsOwn(t *testing.T) {
 			t.Errorf("%s is another version's: %s", name, to)
 		}
 	}
+	// Compiled once, for all versions.
+	for _, name := range []string{"etcd", "kwok", "kubectl"} {
+		if to, err := os.Readlink(filepath.Join(tree.root, "bin/controlplane-1.30", name)); err != nil || to != "../controlplane/"+name {
+			t.Errorf("%s is not that of the newest set: %q, %v", name, to, err)
+		}
+	}
 	cmd := exec.Command(filepath.Join(tree.root, "hack/controlplane/build.sh"), "1.29")
 	cmd.Env = []string{"PATH=" + tree.root + "/go:/usr/bin:/bin"}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "there are: 1.30") {

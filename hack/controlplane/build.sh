@@ -8,8 +8,8 @@
 # or a newer one, is taken in place of building it: the set then has a link to it.
 # `build.sh list` says which are taken and which are built, and builds nothing.
 #
-# `build.sh 1.36` builds the servers and kubectl of an older minor version, which has a module of its
-# own here, into bin/controlplane-1.36, with etcd and kwok of the set above: `make test-matrix` tests on it.
+# `build.sh 1.36` builds the servers of an older minor version, which has a module of its own here, into
+# bin/controlplane-1.36, with etcd, kubectl and kwok of the set above: `make test-matrix` tests on it.
 #
 # A set is up to date while its stamp says that it was made of today's pins by today's
 # commands, and each program that it took from elsewhere is still there and new enough.
@@ -46,7 +46,7 @@ older() {
   out=$root/bin/controlplane-$1
   stamp=$out/.stamp
   inputs=(go.mod go.sum)
-  tools=("${tools[@]:1:4}")
+  tools=("${tools[@]:1:3}") # The servers of Kubernetes.
 }
 
 say() { printf 'controlplane: %s\n' "$*" >&2; }
@@ -192,7 +192,7 @@ stages() {
 # borrow completes a set of an older version.
 borrow() {
   "$top/build.sh"
-  ln -s ../controlplane/etcd ../controlplane/kwok ../controlplane/stages.yaml "$1/"
+  ln -s ../controlplane/{etcd,kubectl,kwok,stages.yaml} "$1/"
 }
 
 build() {

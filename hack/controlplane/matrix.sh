@@ -15,17 +15,20 @@ source hack/steps.sh
 
 run=${RUN:-'/test/(contract|children|charts|deploy)$'}
 table=$root/dist/matrix.md
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/ensign
 
 # patch prints the version that a module builds.
 patch() { sed -nE 's/^.*k8s\.io\/kubernetes v([0-9.]+)( .*)?$/\1/p' "$1/go.mod" | head -n 1; }
 
 # tree copies the clone, with what is not committed, and gives the copy the control plane: suites look for it there.
+# The copies have one place, so that Go compiles for the first alone.
 tree() {
   local into=$1 programs=$2 program
+  rm -rf "$into"
+  mkdir -p "$into/bin" "$into/.dev"
   git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
   done | tar --null --files-from=- -cf - | tar -C "$into" -xf -
-  mkdir -p "$into/bin" "$into/.dev"
   for program in "$root"/bin/*; do [[ $program == */controlplane* ]] || ln -s "$program" "$into/bin/"; done
   ln -s "$programs" "$into/bin/controlplane"
   ln -s "$root/.venv" "$into/.venv"
@@ -34,8 +37,7 @@ tree() {
 
 # on VERSION PROGRAMS runs the suites on it, and adds a line for each to the table.
 on() {
-  local version=$1 copy package result began status=0
-  copy=$(mktemp -d)
+  local version=$1 copy=$cache/matrix package result began status=0
   tree "$copy" "$2"
   git -C "$copy" init --quiet
   for package in $(cd "$copy" && go list ./test/... | grep -E "$run"); do
@@ -47,7 +49,9 @@ on() {
   return "$status"
 }
 
-mkdir -p dist
+mkdir -p dist "$cache"
+exec 9>"$cache/matrix.lock"
+! command -v flock >/dev/null || flock --nonblock 9 || { printf 'matrix: another one runs\n' >&2 && exit 1; }
 printf '| Kubernetes | Suite | | |\n|---|---|---|---|\n' >"$table"
 status=0
 newest=$(patch "$here")
