@@ -81,11 +81,12 @@ func force(what string) string {
 }
 
 var _ = Describe("what cannot be changed", func() {
-	// replaceable returns new objects to read into, by what is said of them without the annotation.
+	// replaceable returns new objects to read into, by what is said of them without the annotation. Which field of a
+	// StatefulSet it is, Kubernetes says from 1.37 on.
 	replaceable := func() map[string]client.Object {
 		return map[string]client.Object{
 			"spec.selector": &appsv1.Deployment{}, "spec.template": &batchv1.Job{}, "spec.clusterIPs": &corev1.Service{},
-			"roleRef": &rbacv1.RoleBinding{}, "spec.volumeClaimTemplates": &appsv1.StatefulSet{},
+			"roleRef": &rbacv1.RoleBinding{}, "StatefulSet.apps": &appsv1.StatefulSet{},
 		}
 	}
 	uids := func(ctx context.Context, s *site.Site, name string) map[string]types.UID {
