@@ -146,10 +146,11 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm kubebuilder promtool prometheus mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
+test-all: build controlplane helm kubebuilder promtool prometheus mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node and test-olm where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold jobs
 	@$(MAKE) molecule
 	@LONG=1 hack/node/test.sh || (($$? == 77))
+	@hack/olm/test.sh || (($$? == 77))
 
 .PHONY: test-matrix
 test-matrix: build controlplane helm kubebuilder mariadb python ## Contract, children, charts and deploy on each supported version of Kubernetes, hours at first (VERSIONS='1.36 1.35').
@@ -158,6 +159,10 @@ test-matrix: build controlplane helm kubebuilder mariadb python ## Contract, chi
 .PHONY: test-node
 test-node: controlplane helm python ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; LONG=1: all; KEEP=1: leave the node up).
 	@hack/node/test.sh
+
+.PHONY: test-olm
+test-olm: controlplane helm ## The bundle on the Operator Lifecycle Manager, on a real node as root: install, upgrade, namespaces (8 minutes; 20 at first).
+	@hack/olm/test.sh
 
 .PHONY: molecule
 molecule: build controlplane mariadb python bin/molecule ## The roles, and the operator as a whole, by Molecule on a cluster and a server of their own, 5 minutes (ARGS=cluster).
