@@ -114,7 +114,7 @@ type Lasting interface {
 // Ender is an Engine whose runs may outlive the manager: see Lasting.
 type Ender interface {
 	// End removes what an earlier manager has left of a run for the CR with the UID, and ends that run
-	// if it is live. It returns when it has ended, or with an error when ctx ends first. It is called
+	// if it is running. It returns when it has ended, or with an error when ctx ends first. It is called
 	// when nothing is to run for the CR, as because it is paused or up to date. For most CRs there is
 	// nothing left.
 	End(ctx context.Context, uid string) error

@@ -9,7 +9,7 @@ import (
 )
 
 // Encode returns what a process in another pod needs of the spec: the order, and what its messages
-// may not show, so that nothing of that leaves the pod. What describes the run goes another way.
+// may not show, so that nothing of that leaves the pod. The description of the run goes another way.
 func (s Spec) Encode() ([]byte, error) {
 	return json.Marshal(struct {
 		Order  order.Order  `json:"order"`

@@ -25,7 +25,7 @@ type Assignment struct {
 	Namespace string
 	Settings  Settings
 	// Chart is the order of a run that chart-exec carries out, as package runner of charts encodes
-	// it; without one the run is Ansible's. Of the Spec, only what describes the run is set beside it.
+	// it; without one the run is Ansible's. Beside it, the Spec only describes the run.
 	Chart []byte `json:",omitempty"`
 	// Python proves the manager's Python environment. An agent whose environment is the same need
 	// not prove it again.
