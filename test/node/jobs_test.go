@@ -135,6 +135,30 @@ for path in "/v1/claim", "/v1/events", "/v1/api/api/v1/namespaces":
 	noRunIsLeft(ctx)
 }
 
+// floodsInJobs is a run with 50 MiB of output, whose container's log is rotated meanwhile: nothing is read
+// from there.
+func floodsInJobs(ctx context.Context) {
+	preparesJobs(ctx)
+	const printed, said = 40_000_000, 300
+	cr := errand("Errand", "flooded", map[string]any{"print": int64(printed), "flood": int64(said), "seconds": int64(60)})
+	Expect(api.Create(ctx, cr)).To(Succeed())
+	pod := runPod(ctx)
+	managersLog := func() string {
+		return kubectl(ctx, "logs", "--namespace="+operatorSpace, "deployment/"+deployment, "--container=manager", "--tail=-1")
+	}
+	Eventually(ctx, managersLog).Should(ContainSubstring(`"task": "Say 0"`))
+	podsLog := func() int { return len(kubectl(ctx, "logs", "--namespace="+operatorSpace, pod.Name, "--tail=-1")) }
+	Eventually(ctx, podsLog).Should(BeNumerically("<", printed/2), "the kubelet rotates it")
+	Eventually(ctx, conditionOf(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Result", HaveKeyWithValue("failures", BeNumerically("==", 0)))))
+	tasks := map[string]bool{}
+	for _, found := range regexp.MustCompile(`"task": "(Say \d+)"`).FindAllStringSubmatch(managersLog(), -1) {
+		tasks[found[1]] = true
+	}
+	Expect(tasks).To(HaveLen(said))
+	Expect(api.Delete(ctx, cr)).To(Succeed())
+	noRunIsLeft(ctx)
+}
+
 // measuresJobs says how much longer a run in a Job takes than a cold one in the manager.
 func measuresJobs(ctx context.Context) {
 	preparesJobs(ctx)

@@ -94,6 +94,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("keeps two sites by the Go of examples/visitors", runsVisitors(visitors{variant: "go", says: true}))
 	It("runs content in Jobs, whatever happens to their pods", runsInJobs)
 	It("says what a run in a Job costs", Label("long"), measuresJobs)
+	It("takes 50 MiB of output of a run in a Job whose log is rotated", Label("long"), floodsInJobs)
 	It("is not taken away while custom resources need it", refusesToGo)
 	It("deletes a cluster, its volume and its data", short, deletesACluster)
 	It("leaves nothing", short, leavesNothing)
