@@ -26,7 +26,7 @@ func TestWhatTheManagerDoesNotLink(t *testing.T) {
 		"helm.sh/helm/v4/pkg/engine":                               "chart-exec renders",
 		"github.com/Masterminds/sprig":                             "chart-exec evaluates templates: with an engine of templates, the linker keeps each method of each type",
 		"sigs.k8s.io/controller-runtime/pkg/metrics/filters":       "metricsauth does it without the API server's library",
-		"google.golang.org/grpc":                                   "nothing of the manager speaks gRPC",
+		"google.golang.org/grpc":                                   "nothing of the manager speaks gRPC, nor needs the engine of templates behind it",
 		"github.com/google/cel-go":                                 "nothing of the manager evaluates CEL",
 	} {
 		if i := slices.IndexFunc(linked, func(path string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }); i >= 0 {

@@ -70,6 +70,7 @@ Environment:
   ANSIBLE_DEBUG_LOGS=true                    as --ansible-log-events=Everything
   OPERATOR_NAME                              see --leader-election-id; deprecated, with a warning
   KUBECONFIG                                 see --kubeconfig
+  OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_…        where traces of runs go (OTLP over HTTP); default: nowhere
   VIRTUAL_ENV, PATH                          where the Python environment with Ansible is found
 
 Runs get the environment too, without variables that bypass the API proxy or that --drop-env names. So

@@ -24,23 +24,32 @@ func (r *Reconciler) announce(a *attempt) {
 	case c.Outcome.Verdict == content.Canceled:
 		return
 	case c.finalizing && c.Outcome.Verdict == content.Succeeded:
-		r.event(a, corev1.EventTypeNormal, eventFinalized, "The finalizer's run succeeded")
+		r.event(a, corev1.EventTypeNormal, eventFinalized, c.traced("The finalizer's run succeeded"))
 	case c.Outcome.Verdict == content.Succeeded && c.before.Verdict != content.Succeeded:
-		r.event(a, corev1.EventTypeNormal, eventSucceeded, "The last reconciliation succeeded")
+		r.event(a, corev1.EventTypeNormal, eventSucceeded, c.traced("The last reconciliation succeeded"))
 	case c.Outcome.Verdict == content.Failed && c.Outcome != c.before:
-		r.event(a, corev1.EventTypeWarning, string(c.Outcome.Reason), c.Outcome.Message)
+		r.event(a, corev1.EventTypeWarning, string(c.Outcome.Reason), c.traced(c.Outcome.Message))
 	}
 }
 
 func (r *Reconciler) event(a *attempt, kind, reason, note string) {
-	r.Recorder.Eventf(a.cr, nil, kind, reason, eventAction, "%s", cutNote(note))
+	r.Recorder.Eventf(a.cr, nil, kind, reason, eventAction, "%s", cutNote(note, maxNote))
 }
 
-// cutNote cuts at a rune's boundary.
-func cutNote(note string) string {
-	const mark = "…"
-	if len(note) <= maxNote {
+// traced returns the note with the ID of the run's trace, if there is one.
+func (c *conclusion) traced(note string) string {
+	if c.traceID == "" {
 		return note
 	}
-	return strings.ToValidUTF8(note[:maxNote-len(mark)], "") + mark
+	end := " (trace " + c.traceID + ")"
+	return cutNote(note, maxNote-len(end)) + end
+}
+
+// cutNote cuts at a rune's boundary, to at most so many bytes.
+func cutNote(note string, most int) string {
+	const mark = "…"
+	if len(note) <= most {
+		return note
+	}
+	return strings.ToValidUTF8(note[:most-len(mark)], "") + mark
 }

@@ -123,6 +123,8 @@ type conclusion struct {
 	// ended is when the run ended; zero if nothing has run. next is when content runs again
 	// although nothing changes, if that is not after the period; zero if not so.
 	ended, next time.Time
+	// traceID is that of the run's trace; "" if there is none.
+	traceID string
 	// written tells the content that the conclusion is in the status; nil if it does not ask.
 	written func()
 	// refusals counts how often the API server has refused to store the conclusion.

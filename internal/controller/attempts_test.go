@@ -51,7 +51,7 @@ func TestNotesOfEventsFitTheAPI(t *testing.T) {
 		"runes are not cut": strings.Repeat("€", maxNote), "shifted runes": "x" + strings.Repeat("😀", maxNote),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := cutNote(text)
+			got := cutNote(text, maxNote)
 			if len(got) > maxNote || !utf8.ValidString(got) {
 				t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 			}

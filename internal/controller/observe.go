@@ -36,6 +36,19 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 	return result
 }
 
+// trace begins the trace of a run, if an observer records traces: RunEnded ends it.
+func (r *Reconciler) trace(ctx context.Context, run content.Run) (context.Context, content.Run) {
+	for _, o := range r.Observers {
+		if t, traces := o.(content.Tracer); traces {
+			ctx, run.TraceID = t.Trace(ctx, run)
+		}
+	}
+	if run.TraceID != "" {
+		ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("trace_id", run.TraceID))
+	}
+	return ctx, run
+}
+
 // forgetRuns makes the observers forget the runs of a CR that is gone.
 func (r *Reconciler) forgetRuns(object string) {
 	for _, o := range r.Observers {

@@ -86,13 +86,14 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	}
 	a.beginRun()
 	r.states.move(a.entry, PhaseRunning)
+	runCtx, job.Run = r.trace(runCtx, job.Run)
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
-	return r.ended(runCtx, a, result)
+	return r.ended(runCtx, a, job.Run, result)
 }
 
 // ended concludes the attempt of a run that has ended here, unless there is nothing to report of it.
-func (r *Reconciler) ended(runCtx context.Context, a *attempt, result content.Result) error {
+func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, result content.Result) error {
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it, or goes on with it.
 	}
@@ -102,7 +103,7 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, result content.Re
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now()}
+	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID}
 	if lasting, may := a.work.(content.Lasting); may {
 		c.written = lasting.Concluded
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
+	"github.com/ensign-operator/ensign/internal/observe/traces"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -61,6 +62,7 @@ type components struct {
 	registerer *registrations
 	counters   *metrics.Metrics
 	observers  []content.Observer
+	traces     *traces.Traces // nil: runs are not traced
 	// supervisors are those of the watches. They are complete before the manager leads.
 	supervisors map[schema.GroupVersionKind]*controller.Supervisor
 }

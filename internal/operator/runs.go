@@ -34,7 +34,7 @@ func newSlots(o config.Options, list []Watch, warm bool) *slots.Slots {
 	return slots.New(limit, kindsOf(list)...)
 }
 
-// observeRuns makes the log and the metrics of runs.
+// observeRuns makes the log, the metrics and the traces of runs.
 func (c *components) observeRuns(context.Context) (err error) {
 	if c.counters, err = metrics.New(c.registerer, metrics.Build{Version: c.options.Version, Commit: c.options.Commit}); err != nil {
 		return explainRegistered(err)
@@ -45,6 +45,7 @@ func (c *components) observeRuns(context.Context) (err error) {
 		c.counters.RegisterLeader(leader{c}, kindsOf(c.list)),
 	)
 	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}
+	c.traceRuns()
 	return err
 }
 
@@ -88,7 +89,7 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 	c.proxy, err = proxy.New(c.client, proxy.Options{
 		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
 		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.fence,
-		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, Logger: c.options.Logger.WithName("proxy"),
+		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(), Logger: c.options.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return err

@@ -137,6 +137,8 @@ type Run struct {
 	// Heading stands in the log above what the run has to say in several lines. The kind of
 	// content declares it.
 	Heading string
+	// TraceID is that of the run's trace; "" if there is none.
+	TraceID string
 }
 
 // Observer observes the runs of all kinds of content. One goroutine for each run calls its
@@ -144,6 +146,13 @@ type Run struct {
 type Observer interface {
 	RunStarted(run Run)
 	RunEnded(run Run, result Result, elapsed time.Duration)
+}
+
+// Tracer is an Observer that records runs as traces.
+type Tracer interface {
+	// Trace is called before RunStarted. It returns ctx with what the spans of the work belong to, and
+	// the ID of the trace; "" if it is not recorded.
+	Trace(ctx context.Context, run Run) (traced context.Context, id string)
 }
 
 // Forgetter is an Observer that keeps data of CRs.

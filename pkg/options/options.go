@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The settings that are not given.
@@ -125,6 +126,11 @@ type Options struct {
 	UserMetricsBindAddress string
 	// UserMetricsNeedToken accepts them only with the token of a running run.
 	UserMetricsNeedToken bool
+
+	// TracerProvider makes the spans of runs. It is the program's, which ends it after the manager.
+	// nil: one of the manager that sends to the collector which OpenTelemetry's variables of the process
+	// name, such as OTEL_EXPORTER_OTLP_ENDPOINT; without them there are no spans.
+	TracerProvider trace.TracerProvider
 
 	// SettingName returns how the messages of runs name a field of Options, such as RunDir, to
 	// whoever reads a log or a status; nil: "Options.RunDir". A program with flags names those.

@@ -10,22 +10,27 @@ import (
 // maxDenialBytes bounds how much of a response is kept to find out why it refuses a request.
 const maxDenialBytes = 4 << 10
 
-// answerWriter keeps the beginning of a response with the status 403.
+// answerWriter keeps the status of a response, and the beginning of one with the status 403.
 type answerWriter struct {
 	*cancelableWriter
 
-	forbidden bool
+	code      int // 0 while there is none, and for a connection that is used for something else
 	beginning []byte
 }
 
+func (a *answerWriter) forbidden() bool { return a.code == http.StatusForbidden }
+
 // WriteHeader implements http.ResponseWriter.
 func (a *answerWriter) WriteHeader(code int) {
-	a.forbidden = code == http.StatusForbidden
+	a.code = code
 	a.cancelableWriter.WriteHeader(code)
 }
 
 func (a *answerWriter) Write(b []byte) (int, error) {
-	if a.forbidden {
+	if a.code == 0 {
+		a.code = http.StatusOK
+	}
+	if a.forbidden() {
 		a.beginning = append(a.beginning, b[:min(len(b), maxDenialBytes-len(a.beginning))]...)
 	}
 	return a.cancelableWriter.Write(b)
@@ -35,7 +40,7 @@ func (a *answerWriter) Write(b []byte) (int, error) {
 // 403 may have other reasons: a quota, a webhook, a namespace that goes, confinement. The authorizer's message, as JSON or Protobuf, has the verb; all else is taken
 // from the request, because the message also has names that its client chose.
 func (a *answerWriter) reportDenial(q *request) {
-	if !a.forbidden || q.session.Denied == nil || !q.info.IsResourceRequest || q.impersonates() {
+	if !a.forbidden() || q.session.Denied == nil || !q.info.IsResourceRequest || q.impersonates() {
 		return
 	}
 	if bytes.Contains(a.beginning, []byte(" cannot impersonate resource ")) && q.username() != "" {

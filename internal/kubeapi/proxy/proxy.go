@@ -59,8 +59,14 @@ type Options struct {
 	Fence Fence
 	// WriteObservers observe each write that the proxy forwards for a run.
 	WriteObservers []access.WriteObserver
+	// ObserveRequest is called with each request of a run, and what it returns once with the status
+	// code of the response, 0 if that is not known. nil: nobody wants to know.
+	ObserveRequest RequestObserver
 	Logger         logr.Logger
 }
+
+// RequestObserver is told of a request of a run.
+type RequestObserver func(session *access.Session, info *apirequest.RequestInfo) (ended func(code int))
 
 // Fence tells whether this manager is still the leader.
 type Fence interface {
@@ -83,6 +89,7 @@ type Proxy struct {
 	isConfined   func(access.Owner) bool
 	fence        Fence
 	observers    []access.WriteObserver
+	observe      RequestObserver // may be nil
 	bodyTimeout  time.Duration
 	log          logr.Logger
 }
@@ -116,6 +123,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		isConfined:   options.IsConfined,
 		fence:        options.Fence,
 		observers:    options.WriteObservers,
+		observe:      options.ObserveRequest,
 		bodyTimeout:  bodyTimeout,
 		log:          options.Logger,
 	}

@@ -26,6 +26,8 @@ type request struct {
 	session *access.Session
 	// info has the verb and the resource, as the API server reads them.
 	info *apirequest.RequestInfo
+	// ended is called with the status code of the response to a run.
+	ended func(code int)
 }
 
 func (q *request) resource() schema.GroupVersionResource {

@@ -19,10 +19,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	ctx, cancel := granted.requestContext(upstream.As(r.Context(), granted.session.Username), w)
 	defer cancel()
-	q := &request{Request: r.WithContext(ctx), session: granted.session}
+	q := &request{Request: r.WithContext(ctx), session: granted.session, ended: func(int) {}}
 	answer := &answerWriter{cancelableWriter: &cancelableWriter{w, ctx}}
 	w = answer
-	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
+	defer func() { q.ended(answer.code) }()
+	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.observeRequest, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return
@@ -44,6 +45,14 @@ func (p *Proxy) checkPath(_ http.ResponseWriter, q *request) error {
 func (p *Proxy) resolve(_ http.ResponseWriter, q *request) (err error) {
 	if q.info, err = p.resolver.NewRequestInfo(q.Request); err != nil {
 		return refusal(http.StatusBadRequest, "%v", err)
+	}
+	return nil
+}
+
+// observeRequest tells the observer of the request, before anything may refuse it.
+func (p *Proxy) observeRequest(_ http.ResponseWriter, q *request) error {
+	if p.observe != nil {
+		q.ended = p.observe(q.session, q.info)
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func (l *Log) RunStarted(run content.Run) {
 		}
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch.String(), "generation", run.Generation, "reason", run.Trigger, "run", run.ID}
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "generation", run.Generation, "reason", run.Trigger}
+	values = append(values, ids(run)...)
 	if run.Finalizer {
 		l.options.Logger.Info("finalizer run started", values...)
 		return
@@ -73,7 +74,8 @@ func (l *Log) JobEvent(run content.Run, e jobevent.Event) {
 		l.draw(*l.options.Screen, run, e, out)
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch.String(), "task", terminal.OneLine(e.TaskName()), "host", terminal.OneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "task", terminal.OneLine(e.TaskName()), "host", terminal.OneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration)}
+	values = append(values, ids(run)...)
 	if out.isItem() {
 		l.options.Logger.Info("item", append(values, "item", itemLabel(e))...)
 		return
@@ -143,9 +145,9 @@ func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Dura
 		}
 		return
 	}
-	values := append(lastLine(run, result, elapsed), "run", run.ID)
+	values := append(lastLine(run, result, elapsed), ids(run)...)
 	if result.Detached {
-		l.options.Logger.Info("the run goes on in its Job, for the next manager", "cr", run.Object, "watch", run.Watch.String(), "run", run.ID)
+		l.options.Logger.Info("the run goes on in its Job, for the next manager", append([]any{"cr", run.Object, "watch", run.Watch.String()}, ids(run)...)...)
 		return
 	}
 	switch outcome.Verdict {
@@ -159,6 +161,14 @@ func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Dura
 			l.writeBlock(run, outcome.Message)
 		}
 	}
+}
+
+// ids returns the values by which the lines of a run, and its trace if there is one, are found.
+func ids(run content.Run) []any {
+	if run.TraceID == "" {
+		return []any{"run", run.ID}
+	}
+	return []any{"run", run.ID, "trace_id", run.TraceID}
 }
 
 // lastLine returns the values of a run's last line.

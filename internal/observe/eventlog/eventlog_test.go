@@ -297,6 +297,20 @@ func TestAFailureThatRepeatsIsShownOnce(t *testing.T) {
 	}
 }
 
+func TestEachLineOfARunHasItsTrace(t *testing.T) {
+	var out bytes.Buffer
+	l, run := log(&out, eventlog.Everything, true), aRun
+	run.TraceID = "4bf9"
+	l.RunStarted(run)
+	l.JobEvent(run, jobevent.Event{Kind: jobevent.ItemOK, Task: "a"})
+	l.JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed, Task: "a"})
+	l.RunEnded(run, content.Result{Detached: true}, 0)
+	l.RunEnded(run, content.Result{}, 0)
+	if lines, traced := strings.Count(out.String(), "\n"), strings.Count(out.String(), `"trace_id":"4bf9"`); lines != 5 || traced != 5 {
+		t.Errorf("%d of %d lines:\n%s", traced, lines, &out)
+	}
+}
+
 func TestARepeatSaysSo(t *testing.T) {
 	var out bytes.Buffer
 	l := log(&out, eventlog.Tasks, false)

@@ -51,6 +51,15 @@ func outcomeOf(e jobevent.Event) outcome {
 	}[e.Kind]
 }
 
+// TaskOutcome returns the outcome of a task that has ended on a host, as the log names it; "" for an
+// event of anything else.
+func TaskOutcome(e jobevent.Event) string {
+	if out := outcomeOf(e); !out.isItem() {
+		return string(out)
+	}
+	return ""
+}
+
 // isItem reports whether the outcome is that of an item or a retry, before the end of its task.
 func (o outcome) isItem() bool { return o == retrying || strings.HasPrefix(string(o), "item ") }
 

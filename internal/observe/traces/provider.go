@@ -1,0 +1,88 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// closeTimeout bounds how long the end of the manager waits for the collector.
+const closeTimeout = 2 * time.Second
+
+// Provider makes spans, and sends them to a collector.
+type Provider struct {
+	*sdktrace.TracerProvider
+
+	sender *sender
+}
+
+// FromEnvironment returns the provider that OpenTelemetry's standard variables ask for; nil if they
+// name no collector, or switch traces off. Settings with which nothing can be sent are in the log: no
+// operator stays down for its traces. The variables are those of the process, because
+// OpenTelemetry's library reads some of them itself.
+func FromEnvironment(version string, log logr.Logger) *Provider {
+	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
+	address := endpoint()
+	if address == "" || exporter == "none" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return nil
+	}
+	if exporter != "" && exporter != "otlp" {
+		log.Info("WARNING: no traces are sent: OTEL_TRACES_EXPORTER names an exporter other than otlp and none", "exporter", exporter)
+		return nil
+	}
+	s, err := newSender(address, log)
+	if err != nil {
+		log.Info("WARNING: no traces are sent", "reason", err.Error())
+		return nil
+	}
+	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithHost(),
+		resource.WithAttributes(attribute.String("service.name", "ensign"), attribute.String("service.version", version)), resource.WithFromEnv()) // The last one wins.
+	if err != nil {
+		log.Info("WARNING: OTEL_RESOURCE_ATTRIBUTES is not as it should be", "reason", err.Error())
+	}
+	s.log.Info("runs are traced")
+	return &Provider{sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlptrace.NewUnstarted(s)), sdktrace.WithResource(about)), s}
+}
+
+// Close sends what has not been sent yet, for a short time.
+func (p *Provider) Close() {
+	late := time.AfterFunc(closeTimeout, p.sender.end)
+	defer late.Stop()
+	_ = p.Shutdown(context.Background()) // The sender has logged what failed, and its end ends this too.
+	p.sender.end()
+}
+
+// endpoint returns the URL to which spans are sent; "" if none is set.
+func endpoint() string {
+	if address := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); address != "" {
+		return address
+	}
+	if base := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); base != "" {
+		return strings.TrimRight(base, "/") + "/v1/traces"
+	}
+	return ""
+}
+
+// variable returns the value of a setting of the exporter, and the name of the variable that has it.
+// That for traces alone goes first.
+func variable(setting string) (name, value string) {
+	name = "OTEL_EXPORTER_OTLP_TRACES_" + setting
+	if value = os.Getenv(name); value == "" {
+		name = "OTEL_EXPORTER_OTLP_" + setting
+		value = os.Getenv(name)
+	}
+	return name, value
+}
+
+// invalid is the error of a variable.
+func invalid(name, value, allowed string) error {
+	return fmt.Errorf("environment variable %s=%s: allowed is %s", name, value, allowed)
+}

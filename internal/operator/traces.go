@@ -1,0 +1,36 @@
+package operator
+
+import (
+	"cmp"
+
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/observe/traces"
+)
+
+// traceRuns makes the traces of runs, if the program or the environment says where they go.
+func (c *components) traceRuns() {
+	provider := c.options.TracerProvider
+	if provider == nil {
+		own := traces.FromEnvironment(cmp.Or(c.options.Env.OperatorVersion(), c.options.Version), c.options.Logger.WithName("traces"))
+		if own == nil {
+			return
+		}
+		c.undo = append(c.undo, own.Close)
+		provider = own
+	}
+	c.traces = traces.New(provider)
+	c.observers = append(c.observers, c.traces)
+}
+
+// observeRequest returns what traces the requests of runs; nil if nothing does.
+func (c *components) observeRequest() proxy.RequestObserver {
+	if c.traces == nil {
+		return nil
+	}
+	return func(s *access.Session, info *apirequest.RequestInfo) func(int) {
+		return c.traces.Request(s.Owner.GVK, s.Owner.String(), info)
+	}
+}
