@@ -250,3 +250,52 @@ func TestExitCodesAreInTheReference(t *testing.T) {
 		t.Errorf("the help of only %d commands states exit codes", stated)
 	}
 }
+
+// applied matches a directory of this repository that kubectl is to apply.
+var applied = regexp.MustCompile(`kubectl apply -k (config/[a-z][\w/-]*)`)
+
+// TestDirectoriesThatPagesApplyNameTheirNamespace: those of which config/default is made have the
+// namespace "system", which is in no cluster, until config/default gives them another one.
+func TestDirectoriesThatPagesApplyNameTheirNamespace(t *testing.T) {
+	found := 0
+	for name, page := range all(t) {
+		if strings.HasPrefix(name, "examples/") {
+			continue
+		}
+		for _, match := range applied.FindAllStringSubmatch(page, -1) {
+			found++
+			if wrong := unplaced(t, filepath.Join(root, match[1])); wrong != "" && !strings.Contains(page, match[0]+"` can't be used") {
+				t.Errorf("%s: %s: %s has objects for the namespace system", name, match[0], wrong)
+			}
+		}
+	}
+	if found < 4 || unplaced(t, filepath.Join(root, "config", "rbac")) == "" {
+		t.Errorf("only %d directories are applied, or config/rbac names its namespace", found)
+	}
+}
+
+// unplaced returns a file of a kustomization whose objects are in no namespace of a cluster, or "".
+func unplaced(t *testing.T, dir string) string {
+	t.Helper()
+	kustomization, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regexp.MustCompile(`(?m)^namespace:`).Match(kustomization) {
+		return ""
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "namespace: system\n") {
+			return file
+		}
+	}
+	return ""
+}
