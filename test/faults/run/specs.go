@@ -42,10 +42,10 @@ func ofShards() kind {
 	return kind{called: "mutants of shards", dir: "test/leases/mutants", mark: "spec", programs: []string{"manager"}, atOnce: 2, format: specFormat}
 }
 
-// ofJobs are the mutants of the manager, which runs the agents in the pods of Jobs too, that the specs
+// ofJobs are the mutants of the manager, which is the agent too and needs chart-exec beside it, that the specs
 // of test/jobs have to notice.
 func ofJobs() kind {
-	return kind{called: "mutants of Jobs", dir: "test/jobs/mutants", mark: "spec", programs: []string{"manager"}, atOnce: 2, format: specFormat}
+	return kind{called: "mutants of Jobs", dir: "test/jobs/mutants", mark: "spec", programs: []string{"manager", "chart-exec"}, atOnce: 2, format: specFormat}
 }
 
 // judgeBySpecs shows that the specs of a package find the programs as they are good, and notice
