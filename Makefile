@@ -223,15 +223,15 @@ bench: build controlplane mariadb python bin/bench ## Measure speed and memory, 
 ##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)
 
 .PHONY: install
-install: ## Install the custom resource definitions.
+install: ## Install the CRDs.
 	@KUBECTL=$(KUBECTL) hack/deploy.sh install
 
 .PHONY: uninstall
-uninstall: ## Remove the custom resource definitions (FORCE=1: and custom resources, without their finalizers).
+uninstall: ## Remove the CRDs (FORCE=1: and custom resources, without their finalizers).
 	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh uninstall
 
 .PHONY: deploy
-deploy: ## Install the definitions and run the manager of image IMG (OVERLAY=namespaced or high-availability).
+deploy: ## Install the CRDs and run the manager of image IMG (OVERLAY=high-availability, jobs, namespaced or shards).
 	@KUBECTL=$(KUBECTL) IMG=$(IMG) OVERLAY=$(OVERLAY) hack/deploy.sh deploy
 
 .PHONY: undeploy

@@ -121,6 +121,10 @@ case ${1:-} in
 install) kubectl apply -k config/crd ;;
 uninstall) remove config/crd ;;
 deploy) rendered | kubectl apply -f - ;;
-undeploy) remove config/default ;;
+undeploy)
+  remove config/default
+  # The roles for all namespaces of this overlay. What others add went with the namespace.
+  kubectl delete -k config/overlays/jobs/runs --ignore-not-found
+  ;;
 *) die "usage: hack/deploy.sh install|uninstall|deploy|undeploy" ;;
 esac

@@ -12,61 +12,24 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/test/harness/manifests"
 )
 
-// objects are manifests by kind, namespace and name.
-type objects map[string]map[string]any
-
-// helmAdds are the labels and annotations that the chart's objects have and those of config/ do not.
-var helmAdds = []string{
-	"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy",
-}
-
-// parse reads manifests, without what Helm adds, and without the namespace, which Helm does not manage.
-func parse(text string) objects {
+func parse(text string) manifests.Objects {
 	GinkgoHelper()
-	found := objects{}
-	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
-		var object map[string]any
-		Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed(), document)
-		if len(object) == 0 || object["kind"] == "Namespace" {
-			continue
-		}
-		clean(object)
-		meta := object["metadata"].(map[string]any)
-		key := fmt.Sprint(object["kind"], " ", meta["namespace"], "/", meta["name"])
-		Expect(found).NotTo(HaveKey(key))
-		found[key] = object
-	}
+	found, err := manifests.Parse(text)
+	Expect(err).NotTo(HaveOccurred())
 	return found
 }
 
-func clean(value any) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			clean(element)
-		}
-	case map[string]any:
-		for _, key := range helmAdds {
-			delete(value, key)
-		}
-		for key, field := range value {
-			clean(field)
-			if fields, is := field.(map[string]any); is && len(fields) == 0 && key == "annotations" {
-				delete(value, key)
-			}
-		}
-	}
-}
-
 // template renders the chart as the release that config/ resembles.
-func template(ctx context.Context, args ...string) objects {
+func template(ctx context.Context, args ...string) manifests.Objects {
 	GinkgoHelper()
 	return parse(helm(ctx, append([]string{"template", "ensign", chartDir, "--namespace=ensign-system", "--no-hooks"}, args...)...))
 }
 
-func kustomize(ctx context.Context, directories ...string) objects {
+func kustomize(ctx context.Context, directories ...string) manifests.Objects {
 	GinkgoHelper()
 	all := ""
 	for _, directory := range directories {

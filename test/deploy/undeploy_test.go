@@ -30,7 +30,7 @@ var _ = Describe("make", func() {
 	})
 
 	It("undeploy refuses while custom resources exist, lists them, and leaves nothing once they are gone", func(ctx context.Context) {
-		deploy(ctx, "high-availability")
+		deploy(ctx, "jobs") // It alone adds what is not in the namespace.
 		app := endpoint(place, "app", "db")
 		ground.Create(ctx, db, app)
 		before := leftovers(ctx)
