@@ -53,6 +53,7 @@ var _ = Describe("Rendering", func() {
 		Entry("config/default with the default values", "default"),
 		Entry("the high-availability overlay", "overlays/high-availability", "--set=replicas=2"),
 		Entry("the overlay of shards", "overlays/shards", "--set=shards=3"),
+		Entry("the overlay for runs in Jobs", "overlays/jobs", "--set=jobs.enabled=true"),
 		Entry("config/prometheus and config/network-policy", "default prometheus network-policy",
 			"--set=metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,networkPolicy.enabled=true"),
 	)

@@ -196,14 +196,14 @@ spec:
           containerPort: 8443
           protocol: TCP
         {{- end }}
+        - name: probes
+          containerPort: 6789
+          protocol: TCP
         {{- if .Values.jobs.enabled }}
         - name: jobs
           containerPort: 8445
           protocol: TCP
         {{- end }}
-        - name: probes
-          containerPort: 6789
-          protocol: TCP
       # Runs may take all of a node's processors for a moment, and the probes' answers wait.
       startupProbe:
         httpGet:
