@@ -99,7 +99,7 @@ var values = map[string][2]string{
 	"maxConcurrentRuns": {``, `7`}, "maxConcurrentReconciles": {``, `5`}, "gathering": {``, `"implicit"`}, "extraArgs": {``, `["--max-backoff=1m"]`},
 	"extraEnv": {``, `[{"name":"A","value":"b"}]`}, "extraVolumes": {``, `[{"name":"v","emptyDir":{}}]`}, "extraVolumeMounts": {``, `[{"name":"v","mountPath":"/v"}]`},
 	"resources.requests.cpu": {``, `"1"`}, "resources.requests.memory": {``, `"1Gi"`}, "resources.limits.memory": {``, `"3Gi"`}, "tmpSizeLimit": {``, `"3Gi"`},
-	"podAnnotations": {``, `{"a":"b"}`}, "nodeSelector": {``, `{"a":"b"}`}, "tolerations": {``, `[{"key":"a"}]`}, "affinity": {``, `{"nodeAffinity":{}}`},
+	"podAnnotations": {``, `{"a":"b"}`}, "podLabels": {``, `{"a":"b"}`}, "priorityClassName": {``, `"high"`}, "nodeSelector": {``, `{"a":"b"}`}, "tolerations": {``, `[{"key":"a"}]`}, "affinity": {``, `{"nodeAffinity":{}}`},
 	"topologySpreadConstraints":  {`replicas=2`, `[{"maxSkew":2,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}]`},
 	"serviceAccount.annotations": {``, `{"a":"b"}`}, "crds.enabled": {``, `false`}, "userRoles.enabled": {``, `false`}, "metrics.enabled": {``, `false`},
 	"metrics.serviceMonitor.enabled": {``, `true`}, "metrics.serviceMonitor.labels": {`metrics.serviceMonitor.enabled=true`, `{"a":"b"}`},
