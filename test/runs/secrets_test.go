@@ -170,7 +170,10 @@ func TestSanitizedFactsHoldNoEnvironment(t *testing.T) {
 			t.Errorf("task %q shows the environment", e.Task)
 		}
 	}
-	if there < 5 {
+	switch {
+	case harness.InJobs() && there > 0:
+		t.Errorf("%d results have left the pod with the environment", there)
+	case !harness.InJobs() && there < 5:
 		t.Errorf("only %d results hold the environment, which proves little", there)
 	}
 }
