@@ -34,7 +34,8 @@ type Executor struct {
 	// results may not be written yet, by the UIDs of the CRs.
 	live  map[types.UID]*run
 	ended map[string]types.UID
-	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon.
+	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon;
+	// those whose pods ended without a result stay until the next run, so that people can read why.
 	concluded map[string]types.UID
 	// sweptFirst is when the first sweep was.
 	sweptFirst time.Time
@@ -273,7 +274,11 @@ func (x *Runner) follow(ctx context.Context, r *run, job *batchv1.Job) runner.Re
 	defer func() {
 		x.mu.Lock()
 		delete(x.live, job.UID)
-		x.ended[r.uid] = job.UID
+		if r.stays {
+			x.concluded[r.uid] = job.UID
+		} else {
+			x.ended[r.uid] = job.UID
+		}
 		x.mu.Unlock()
 		close(r.over)
 	}()

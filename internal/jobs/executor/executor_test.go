@@ -455,6 +455,51 @@ func TestAPodThatIsEndedByKubernetesFails(t *testing.T) {
 	}
 }
 
+// People can read the log of a pod that has ended without a result until the next run replaces its Job,
+// which may use up the quota for the next one.
+func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
+	b := newBench(t)
+	b.client.PrependReactor("create", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if all, err := b.client.Tracker().List(batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), "ops"); err != nil || len(all.(*batchv1.JobList).Items) == 0 {
+			return false, nil, err
+		}
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("exceeded quota: one"))
+	})
+	x := b.manager(t.Context())
+	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	first := b.job(x)
+	b.pod(first, "pod-1", "{phase: Failed, containerStatuses: [{name: manager, state: {terminated: {reason: Error, exitCode: 1}}}]}")
+	if got := b.end(result); !strings.Contains(got.Outcome.Message, "kubectl logs -n ops pod-1") {
+		t.Errorf("got %+v", got)
+	}
+	if _, removed := x.ended["u"]; removed {
+		t.Error("the Job is removed when the failure is written")
+	}
+	x.Concluded("u")
+	result = b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-2")
+	scratchWait(b, func() *bool { // The next run removes it, and not the result.
+		for _, action := range b.client.Actions() {
+			if _, is := action.(clienttesting.DeleteAction); is {
+				return new(true)
+			}
+		}
+		return nil
+	})
+	if err := b.client.CoreV1().Pods("ops").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	second := b.job(x)
+	_, live := b.mustClaim(x, second, "pod-2")
+	if err := live.Result(t.Context(), success("run-2", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.end(result); got.Outcome.Verdict != content.Succeeded {
+		t.Errorf("got %+v", got)
+	}
+	x.Concluded("u")
+	b.noJob()
+}
+
 // The termination message is the result if no manager was there to take it.
 func TestATerminationMessageIsAResultOfItsOwnRunAlone(t *testing.T) {
 	for id, want := range map[string]content.Verdict{"run-1": content.Succeeded, "run-0": content.Failed} {

@@ -61,6 +61,11 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 		return nil, err
 	}
 	for {
+		if _, err := x.jobList.Jobs(x.namespace).Get(job.Name); err == nil { // It may use up the quota that a new one needs.
+			if there, err := x.earlier(ctx, r); there != nil || err != nil {
+				return there, err
+			}
+		}
 		if len(x.left(job.Name, "")) > 0 {
 			if err := x.clear(ctx, r, job); err != nil {
 				return nil, err

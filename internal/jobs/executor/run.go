@@ -67,6 +67,8 @@ type run struct {
 	refused string
 	lost    bool
 	shown   [2]string
+	// stays is true if the pod has ended without a result, and its log may say why.
+	stays bool
 }
 
 // batch is a call of Events, and handed one of Result.
@@ -270,7 +272,8 @@ func resultOf(result wire.Result) runner.Result {
 
 // judge looks at what Kubernetes shows, and returns the result if the run is over.
 func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
-	s := judge(r.see(c, job))
+	v := r.see(c, job)
+	s := judge(v)
 	if !s.over {
 		r.place(s.place, s.waits)
 		return runner.Result{}, false
@@ -281,6 +284,7 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runne
 		}
 		return resultOf(said), true
 	}
+	r.stays = v.pod != nil && !v.gone
 	return runner.Result{Outcome: s.failure, Remote: true}, true
 }
 
