@@ -212,11 +212,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 		case b := <-r.batches:
 			b.next <- r.take(b)
 		case h := <-r.results:
-			err := r.check(h.result)
-			h.answer <- err
-			switch {
-			case err != nil:
-			case h.result.Outcome.Verdict != content.Canceled: // Otherwise Kubernetes will say why.
+			if r.accepts(h) {
 				return resultOf(h.result)
 			}
 		case <-r.changed:
@@ -228,10 +224,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 				return result
 			}
 		case <-timer.C:
-			if r.pod == nil && r.claimedBy() == "" {
-				r.refused = c.whyNoPod(ctx, job.UID)
-			}
-			r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
+			r.ask(ctx, c, job)
 			if result, over := r.judge(ctx, c, job); over {
 				return result
 			}
@@ -239,6 +232,21 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			pause = min(2*pause, maxLookPause)
 		}
 	}
+}
+
+// accepts answers the agent that has handed a result over, and reports whether it is what came of the run.
+func (r *run) accepts(h handed) bool {
+	err := r.check(h.result)
+	h.answer <- err
+	return err == nil && h.result.Outcome.Verdict != content.Canceled // Kubernetes will say why.
+}
+
+// ask asks the API server what informers do not show of a run that has no pod.
+func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
+	if r.pod == nil && r.claimedBy() == "" {
+		r.refused = c.whyNoPod(ctx, job.UID)
+	}
+	r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
 }
 
 // take passes new events to the observer and returns the number of the next one.
