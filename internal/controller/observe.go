@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 func (r *Reconciler) trace(ctx context.Context, run content.Run) (context.Context, content.Run) {
 	for _, o := range r.Observers {
 		if t, traces := o.(content.Tracer); traces {
-			ctx, run.TraceID = t.Trace(ctx, run)
+			ctx, run.TraceID = t.Trace(ctx, run) //nolint:fatcontext // Each has its own in it, and there are few.
 		}
 	}
 	if run.TraceID != "" {
