@@ -2,20 +2,25 @@ package charts
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/collector"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
@@ -177,5 +182,98 @@ var _ = Describe("an operator with a role and a chart", func() {
 			}
 			return done, nil
 		}).Should(Equal(len(all)))
+	})
+})
+
+var _ = Describe("the traces of an operator with a role and a chart", func() {
+	It("have the runs, their tasks and their requests, and their IDs are in the log and the Events", func(ctx context.Context) {
+		to := collector.Start()
+		DeferCleanup(to.Close)
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "")
+		s.Write(map[string]string{
+			"watches.yaml": "- {group: demo.example.com, version: v1, kind: Greeting, role: greet}\n- {group: demo.example.com, version: v1, kind: Hello, chart: chart}\n",
+			"roles/greet/tasks/main.yml": gated[strings.Index(gated, "- name: Greet"):] + `- name: Judge
+  ansible.builtin.assert: {that: word != 'canary-bad', fail_msg: "{{ word }}"}
+`,
+		})
+		s.Options.Env = append(s.Options.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+to.URL, "OTEL_SERVICE_NAME=greetings", "OTEL_BSP_SCHEDULE_DELAY=100")
+		s.Start(ctx, greeting.Kind, hello.Kind)
+		good := harness.Custom(greeting, s.Namespace, "good", map[string]any{"word": "canary"})
+		bad := harness.Custom(greeting, s.Namespace, "bad", map[string]any{"word": "canary-bad"})
+		release := harness.Custom(hello, s.Namespace, "release", nil)
+		s.Create(ctx, good, bad, release)
+		Expect(s.Outcome(ctx, good)).To(HaveField("Reason", "Successful"))
+		Expect(s.Outcome(ctx, bad)).To(HaveField("Reason", "Failed"))
+		Expect(s.Outcome(ctx, release)).To(HaveField("Reason", "Successful"))
+
+		// spansOf returns the spans of the trace that the Event of a CR names, those of tasks and requests by their names.
+		spansOf := func(cr *unstructured.Unstructured) (run *tracepb.Span, below map[string]*tracepb.Span) {
+			GinkgoHelper()
+			var id string
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				list := &eventsv1.EventList{}
+				err := k8s.List(ctx, list, client.InNamespace(s.Namespace))
+				for _, event := range list.Items {
+					if found := regexp.MustCompile(`\(trace ([0-9a-f]{32})\)$`).FindStringSubmatch(event.Note); found != nil && event.Regarding.Name == cr.GetName() {
+						id = found[1]
+					}
+				}
+				return id, err
+			}).ShouldNot(BeEmpty())
+			Expect(s.Log()).To(MatchRegexp(`run started.*"cr": "%s/%s".*"trace_id": "%s"`, s.Namespace, cr.GetName(), id))
+			Eventually(ctx, func() *tracepb.Span {
+				run, below = nil, map[string]*tracepb.Span{}
+				for _, span := range to.Spans() {
+					switch {
+					case hex.EncodeToString(span.GetTraceId()) != id:
+					case len(span.GetParentSpanId()) == 0:
+						run = span
+					default:
+						below[span.GetName()] = span
+					}
+				}
+				return run
+			}).ShouldNot(BeNil())
+			for name, span := range below {
+				Expect(span.GetParentSpanId()).To(Equal(run.GetSpanId()), name)
+			}
+			return run, below
+		}
+
+		By("having a task's span within that of the run, as long as the task")
+		run, below := spansOf(good)
+		Expect(run.GetName()).To(Equal("run Greeting"))
+		Expect(collector.Attributes(run.GetAttributes())).To(And(HaveKeyWithValue("k8s.namespace.name", s.Namespace), HaveKeyWithValue("ensign.outcome", "Succeeded"), HaveKeyWithValue("ensign.ok", BeNumerically(">=", 2))))
+		task := below["greet : Greet"]
+		Expect(collector.Attributes(task.GetAttributes())).To(HaveKeyWithValue("ensign.module", "kubernetes.core.k8s"))
+		Expect(task.GetStartTimeUnixNano()).To(BeNumerically(">", run.GetStartTimeUnixNano()))
+		Expect(task.GetEndTimeUnixNano()).To(And(BeNumerically(">", task.GetStartTimeUnixNano()), BeNumerically("<", run.GetEndTimeUnixNano())))
+
+		By("having the requests of the run")
+		created := below["create configmaps"]
+		Expect(collector.Attributes(created.GetAttributes())).To(And(HaveKeyWithValue("ensign.resource", "configmaps"), HaveKeyWithValue("http.response.status_code", BeNumerically("==", 201))))
+
+		By("saying why a run failed, and nothing that a CR or a result has")
+		run, below = spansOf(bad)
+		Expect(run.GetStatus()).To(And(HaveField("Code", tracepb.Status_STATUS_CODE_ERROR), HaveField("Message", "Failed")))
+		Expect(below["greet : Judge"].GetStatus()).To(HaveField("Code", tracepb.Status_STATUS_CODE_ERROR))
+		Expect(fmt.Sprint(to.Spans())).NotTo(ContainSubstring("canary"))
+
+		By("having runs of charts, with their requests")
+		run, below = spansOf(release)
+		Expect(run.GetName()).To(Equal("run Hello"))
+		Expect(below).To(HaveKey("create secrets"))
+		Expect(to.Resource()).To(HaveKeyWithValue("service.name", "greetings"))
+
+		By("sending what is left at the stop")
+		s.Options.Env = append(s.Options.Env, "OTEL_BSP_SCHEDULE_DELAY=600000")
+		Expect(s.Stop()).To(Succeed())
+		s.Start(ctx, greeting.Kind, hello.Kind)
+		last := harness.Custom(greeting, s.Namespace, "last", map[string]any{"word": "x"})
+		s.Create(ctx, last)
+		Expect(s.Outcome(ctx, last)).To(HaveField("Reason", "Successful"))
+		Expect(s.Stop()).To(Succeed())
+		run, _ = spansOf(last)
+		Expect(collector.Attributes(run.GetAttributes())).To(HaveKeyWithValue("ensign.cr", s.Namespace+"/last"))
 	})
 })
