@@ -134,13 +134,13 @@ func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
-	body, err = s.compress(body), ctx.Err()
-	_ = wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (done bool, _ error) {
+	body = s.compress(body)
+	ended := wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (done bool, _ error) {
 		var again bool
 		again, err = s.post(ctx, body)
 		return !again, nil
 	})
-	s.report(err)
+	s.report(cmp.Or(err, ended)) // Nothing was sent if ctx had ended before.
 	return nil
 }
 
