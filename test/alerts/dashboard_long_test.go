@@ -222,10 +222,11 @@ func (p prometheus) get(ctx context.Context, what string, query url.Values, data
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	answer := struct {
-		Status, Error string
-		Data          any
+		Status string `json:"status"`
+		Error  string `json:"error"`
+		Data   any    `json:"data"`
 	}{Data: data}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return err

@@ -113,7 +113,9 @@ func Fill(expr string, values map[string]string) string {
 // Asks returns the series and the label of which a variable has the values; ok is false for a
 // variable of another kind.
 func (v Variable) Asks() (series, label string, ok bool) {
-	var query struct{ Query string }
+	var query struct {
+		Query string `json:"query"`
+	}
 	if v.Type != "query" || json.Unmarshal(v.Query, &query) != nil {
 		return "", "", false
 	}

@@ -169,7 +169,7 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, err error) 
 	if err != nil {
 		return true, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // So that the connection can be used again.
 	if response.StatusCode < 300 {
 		return false, nil

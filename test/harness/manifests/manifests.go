@@ -12,7 +12,7 @@ import (
 type Objects map[string]map[string]any
 
 // helmAdds are the labels and annotations that a chart's objects have and those of config/ do not.
-var helmAdds = []string{
+var helmAdds = []string{ //nolint:gochecknoglobals // A table.
 	"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy",
 }
 
