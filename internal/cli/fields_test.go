@@ -68,7 +68,7 @@ func TestEveryFieldHasAFlag(t *testing.T) {
 	other := map[string]string{
 		"Cold": "warm", "NoOwnerReferences": "inject-owner-ref", "UserMetricsNeedToken": "user-metrics-open", "TaskEvents": flagsOf["TaskEvents"], "TaskOutput": "log-format",
 		// Of the program and its surroundings.
-		"Version": "", "Commit": "", "Dir": "", "Environ": "", "Executable": "", "Registerer": "", "SettingName": "",
+		"Version": "", "Commit": "", "Dir": "", "Environ": "", "Executable": "", "Registerer": "", "SettingName": "", "TracerProvider": "",
 	}
 	flags := NewFlags()
 	for field := range reflect.TypeFor[options.Options]().Fields() {

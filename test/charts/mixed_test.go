@@ -190,9 +190,10 @@ var _ = Describe("the traces of an operator with a role and a chart", func() {
 		to := collector.Start()
 		DeferCleanup(to.Close)
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "")
+		_, ungated, _ := strings.Cut(gated, "- name: Greet")
 		s.Write(map[string]string{
 			"watches.yaml": "- {group: demo.example.com, version: v1, kind: Greeting, role: greet}\n- {group: demo.example.com, version: v1, kind: Hello, chart: chart}\n",
-			"roles/greet/tasks/main.yml": gated[strings.Index(gated, "- name: Greet"):] + `- name: Judge
+			"roles/greet/tasks/main.yml": "- name: Greet" + ungated + `- name: Judge
   ansible.builtin.assert: {that: word != 'canary-bad', fail_msg: "{{ word }}"}
 `,
 		})
