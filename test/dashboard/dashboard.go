@@ -88,7 +88,7 @@ func (d Dashboard) Selectors() ([]Selector, error) {
 	return all, nil
 }
 
-// Query is a query as Grafana sends it. Of says whose it is.
+// Query is a query as Grafana sends it. The field Of names its panel.
 type Query struct{ Of, Expr string }
 
 // Queries returns the queries of all panels, with the values of the dashboard's variables.

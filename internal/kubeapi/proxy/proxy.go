@@ -65,7 +65,7 @@ type Options struct {
 	Logger         logr.Logger
 }
 
-// RequestObserver is told of a request of a run.
+// RequestObserver is called for each request of a run, and ended at its end, with the status code of the response.
 type RequestObserver func(session *access.Session, info *apirequest.RequestInfo) (ended func(code int))
 
 // Fence tells whether this manager is still the leader.

@@ -114,7 +114,7 @@ func (t *Traces) JobEvent(run content.Run, e jobevent.Event) {
 	span.End(trace.WithTimestamp(ended))
 }
 
-// Request begins the span of a request that the live run of a CR sends to the API. ended ends it,
+// Request begins the span of a request that a run of a CR sends to the API. ended ends it,
 // with the status code of the response; 0 if that is not known.
 func (t *Traces) Request(watch schema.GroupVersionKind, object string, q *apirequest.RequestInfo) (ended func(code int)) {
 	ctx, lives := t.below(watch, object)

@@ -37,7 +37,7 @@ func (r *Root) lockRoot() error {
 func sign(lock *os.File) {
 	host, _ := os.Hostname() // The name of the pod, in a cluster.
 	_ = lock.Truncate(0)
-	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d on %s", os.Getpid(), host), 0)
+	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0)
 }
 
 // maxHolder is more than sign writes.
@@ -49,7 +49,7 @@ func holderOf(lock *os.File) string {
 	if err != nil {
 		return ""
 	}
-	return strings.Trim(strconv.Quote(string(text)), `"`)
+	return strings.Trim(strconv.Quote(strings.TrimSpace(string(text))), `"`)
 }
 
 // waitForLock retries because of a predecessor that was killed while it was starting a

@@ -55,7 +55,7 @@ func TestDirectoriesThatMayNotBeWrittenToAreRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			closeDir(t, d, 0)
-			want := map[string]string{".": "drwx------", ".lock": "-rw------- " + holderOf(r.lock), ".tmp": "drwx------", uid: "drwx------", uid + "/artifacts": "drwx------"}
+			want := map[string]string{".": "drwx------", ".lock": "-rw------- " + holderOf(r.lock) + "\n", ".tmp": "drwx------", uid: "drwx------", uid + "/artifacts": "drwx------"}
 			got := tree(t, path)
 			delete(got, filepath.Join(uid, artifactsName, d.artifact))
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -87,7 +87,7 @@ func TestTakeOverRemovesWhatMayNotBeWrittenTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = again.Close() }()
-	want := map[string]string{".": "drwx------", ".lock": "-rw------- " + holderOf(again.lock), ".tmp": "drwx------", uid: "drwx------"}
+	want := map[string]string{".": "drwx------", ".lock": "-rw------- " + holderOf(again.lock) + "\n", ".tmp": "drwx------", uid: "drwx------"}
 	if diff := cmp.Diff(want, tree(t, path)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}

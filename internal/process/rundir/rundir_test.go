@@ -578,7 +578,7 @@ func TestOpenTightensAndTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		".": "drwx------", ".lock": "-rw------- " + holderOf(r.lock), ".tmp": "drwx------", "another-uid": "drwx------",
+		".": "drwx------", ".lock": "-rw------- " + holderOf(r.lock) + "\n", ".tmp": "drwx------", "another-uid": "drwx------",
 		uid: "drwx------", uid + "/artifacts": "drwx------", uid + "/artifacts/notes": "-rw------- kept",
 	}
 	if diff := cmp.Diff(want, tree(t, path)); diff != "" {
