@@ -188,7 +188,11 @@ func TestTheCacheKeepsReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reduced := object.(*unstructured.Unstructured).DeepCopy()
+	again, err := Reducer(watch)(object) // As a reflector does with its first list.
+	if err != nil {
+		t.Fatal(err)
+	}
+	reduced := again.(*unstructured.Unstructured).DeepCopy()
 	want := Objects{secretKind: {{Namespace: "ns", Name: "a"}, {Namespace: "far", Name: "b"}, {Namespace: "far", Name: "c/d"}}}
 	wantEqual(t, want, referencesOf(watch.References, reduced))
 	wantEqual(t, Objects{}, referencesOf(watch.References[:0], reduced))

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,7 +35,7 @@ func Reducer(list ...watches.Watch) func(object any) (any, error) {
 	}
 	return func(object any) (any, error) {
 		full, ok := object.(*unstructured.Unstructured)
-		if !ok {
+		if !ok || full.Object[reducedField] != nil {
 			return object, nil
 		}
 		reduced, err := reduce(full)
@@ -46,8 +47,12 @@ func Reducer(list ...watches.Watch) func(object any) (any, error) {
 	}
 }
 
+// reducedField marks a reduced object: a reflector that gets its first list as a watch transforms each
+// object twice. No object of the API server has a field of that name.
+var reducedField = "reduced-" + rand.Text() //nolint:gochecknoglobals // It is a constant of the process.
+
 func reduce(full *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	reduced := &unstructured.Unstructured{Object: map[string]any{}}
+	reduced := &unstructured.Unstructured{Object: map[string]any{reducedField: true}}
 	reduced.SetGroupVersionKind(full.GroupVersionKind())
 	reduced.SetNamespace(full.GetNamespace())
 	reduced.SetName(full.GetName())
