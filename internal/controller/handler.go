@@ -101,9 +101,11 @@ func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 // markReferred marks a CR dirty that refers to an object to which it did not refer before. It reports
 // whether it has.
 func (h *handler) markReferred(e crUpdated) bool {
-	anew := newReference(h.watch.References, e.ObjectOld, e.ObjectNew)
-	return anew != "" && e.ObjectNew.GetDeletionTimestamp() == nil &&
-		h.states.of(client.ObjectKeyFromObject(e.ObjectNew)).mailbox.markDirty(causeRelated+anew+" is referred to now")
+	if len(h.watch.References) == 0 || e.ObjectNew.GetDeletionTimestamp() != nil {
+		return false
+	}
+	added := newReference(h.watch.References, e.ObjectOld, e.ObjectNew)
+	return added != "" && h.states.of(client.ObjectKeyFromObject(e.ObjectNew)).mailbox.markDirty(causeRelated+added+" is referred to now")
 }
 
 func (h *handler) notify(cr *unstructured.Unstructured, end error) {
