@@ -148,10 +148,10 @@ var _ = Describe("the hooks of a chart", func() {
 	It("are named when their time is over, and so is what the pods of the release wait for", func(ctx context.Context) {
 		stuck := strings.Replace(deployment, "spec: {containers", "spec: {nodeSelector: {{ .Values.nodes | default dict | toJson }}, containers", 1) +
 			"---\n" + hookJob(`helm.sh/hook: post-install`, suspended)
-		s := charted(ctx, map[string]string{"a.yaml": stuck}, "  wait: true\n  timeout: 10s\n").Start(ctx, hello.Kind)
+		s := charted(ctx, map[string]string{"a.yaml": stuck}, "  wait: true\n  timeout: 15s\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "stuck", nil)
 		s.Create(ctx, cr)
-		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/stuck-hook has not ended after 8s")))
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/stuck-hook has not ended after ")))
 
 		By("pods that no node takes")
 		change(ctx, cr, `{"spec":{"nodes":{"such":"none"}}}`)

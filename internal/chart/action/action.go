@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"text/template"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -164,7 +165,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if !ok {
 		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
 	}
-	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, ByClient: o.ApplyByClient, Ignored: fields.NewIgnored(o.DriftIgnore)}
+	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, Until: time.Now().Add(o.Timeout), ByClient: o.ApplyByClient, Ignored: fields.NewIgnored(o.DriftIgnore)}
 	r.client.Own = func(live metav1.Object) bool { return records.Linked(live, o.Seal.Owner) }
 	r.config.KubeClient = r.client
 	return r, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -82,7 +83,7 @@ func (r *run) rollback() error {
 	a := action.NewRollback(r.config)
 	a.Version, a.MaxHistory, a.DisableHooks = deployed.Version, r.MaxHistory, r.DisableHooks
 	a.ServerSideApply, a.ForceConflicts = strconv.FormatBool(!r.ApplyByClient), !r.ApplyByClient
-	r.client.Replace = r.RollbackForce
+	r.client.Replace, r.client.Until = r.RollbackForce, time.Now().Add(r.Timeout) // The upgrade may have waited to the end of its time.
 	a.WaitStrategy, a.Timeout = kube.HookOnlyStrategy, r.Timeout
 	return a.Run(r.Name)
 }

@@ -49,6 +49,9 @@ type Client struct {
 	Name, Namespace string
 	// Timeout bounds the wait for an object that is to be replaced.
 	Timeout time.Duration
+	// Until is when waits for hooks and objects end at the latest. Each has Helm's timeout, and together
+	// they would take longer than the run may: nothing would say what it waited for.
+	Until time.Time
 	// ByClient makes updates by patches of the client, instead of server-side apply.
 	ByClient bool
 	// Replace lets updates delete what cannot be changed and create it again.

@@ -86,12 +86,17 @@ func (c *Client) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kub
 	return waiter{helm, c, strategy != kube.HookOnlyStrategy}, err
 }
 
+// left returns how long a wait may take of the time that all waits have together.
+func (w waiter) left(timeout time.Duration) time.Duration {
+	return min(timeout, max(time.Until(w.client.Until), 0))
+}
+
 // Wait implements kube.Waiter.
 func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	if w.objects {
 		w.client.Working("wait until the objects of the release are ready")
 	}
-	err := w.Waiter.Wait(resources, timeout)
+	err := w.Waiter.Wait(resources, w.left(timeout))
 	if err == nil {
 		return nil
 	}
@@ -111,6 +116,7 @@ func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 // (ttlSecondsAfterFinished). This one sees each change since the hook was created, so that it knows how
 // the hook ended although it is gone.
 func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	timeout = w.left(timeout)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for _, info := range resources {
@@ -120,7 +126,7 @@ func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Durati
 			continue
 		}
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%s has not ended after %s", nameOf(info), timeout)
+			err = fmt.Errorf("%s has not ended after %s", nameOf(info), timeout.Round(time.Second))
 		}
 		if trouble := w.client.troubleOf(info); trouble != "" {
 			err = fmt.Errorf("%w; %s", err, trouble)
