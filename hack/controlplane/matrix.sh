@@ -29,7 +29,14 @@ tree() {
   git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
   done | tar --null --files-from=- -cf - | tar -C "$into" -xf -
-  for program in "$root"/bin/*; do [[ $program == */controlplane* ]] || ln -s "$program" "$into/bin/"; done
+  # Not links: the manager looks beside its program for Ansible, and specs put it where there is none.
+  for program in "$root"/bin/*; do
+    if [[ -d $program ]]; then
+      [[ $program == */controlplane* ]] || ln -s "$program" "$into/bin/"
+    else
+      cp "$program" "$into/bin/"
+    fi
+  done
   ln -s "$programs" "$into/bin/controlplane"
   ln -s "$root/.venv" "$into/.venv"
   [[ ! -d .dev/mariadb ]] || ln -s "$root/.dev/mariadb" "$into/.dev/mariadb"
