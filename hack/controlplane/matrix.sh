@@ -15,13 +15,14 @@ source hack/steps.sh
 
 run=${RUN:-'/test/(contract|children|charts|deploy)$'}
 table=$root/dist/matrix.md
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/ensign
+place=$root/.dev/matrix
 
 # patch prints the version that a module builds.
 patch() { sed -nE 's/^.*k8s\.io\/kubernetes v([0-9.]+)( .*)?$/\1/p' "$1/go.mod" | head -n 1; }
 
 # tree copies the clone, with what is not committed, and gives the copy the control plane: suites look for it there.
-# The copies have one place, so that Go compiles for the first alone.
+# The copies have one place, so that Go compiles for the first alone. It is in the clone: MariaDB's server, which
+# root starts as another user, may not look into root's cache.
 tree() {
   local into=$1 programs=$2 program
   rm -rf "$into"
@@ -44,7 +45,7 @@ tree() {
 
 # on VERSION PROGRAMS runs the suites on it, and adds a line for each to the table.
 on() {
-  local version=$1 copy=$cache/matrix package result began status=0
+  local version=$1 copy=$place package result began status=0
   tree "$copy" "$2"
   git -C "$copy" init --quiet
   for package in $(cd "$copy" && go list ./test/... | grep -E "$run"); do
@@ -56,8 +57,8 @@ on() {
   return "$status"
 }
 
-mkdir -p dist "$cache"
-exec 9>"$cache/matrix.lock"
+mkdir -p dist .dev
+exec 9>"$place.lock"
 ! command -v flock >/dev/null || flock --nonblock 9 || { printf 'matrix: another one runs\n' >&2 && exit 1; }
 printf '| Kubernetes | Suite | | |\n|---|---|---|---|\n' >"$table"
 status=0
