@@ -48,10 +48,11 @@ type object struct {
 // left, with the API server's reasons. refused is true if something could not be read or deleted:
 // then waiting alone does not help.
 func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
-	var told bool
-	settled := func(ctx context.Context) (bool, error) {
+	var told, failed bool
+	settled := func(context.Context) (bool, error) { // The time to wait in does not end a look: what is not seen would count as gone.
 		r, err := w.remains(ctx, f)
 		if err != nil {
+			failed = true
 			return false, err
 		}
 		if len(r.others) > 0 && !told {
@@ -69,10 +70,10 @@ func (w *work) removeRemains(ctx context.Context, f found) (left []string, refus
 		return len(left) == 0 || refused, nil
 	}
 	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 20, Cap: time.Second}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	waiting, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	err = pause.DelayFunc().Until(ctx, true, true, settled)
-	if wait.Interrupted(err) {
+	err = pause.DelayFunc().Until(waiting, true, true, settled)
+	if wait.Interrupted(err) && !failed {
 		err = nil
 	}
 	return left, refused, err

@@ -1,11 +1,67 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 )
+
+// The API server answers what it has, and then the run is ended, or its time is over.
+func TestWhatWasNotSeenIsNotGone(t *testing.T) {
+	for why, cause := range map[string]error{"ended": context.Canceled, "too late": context.DeadlineExceeded} {
+		t.Run(why, func(t *testing.T) {
+			ctx := &endable{Context: t.Context(), done: make(chan struct{}), cause: cause}
+			answers := map[string]string{
+				"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
+				"/apis":   `{"kind":"APIGroupList","groups":[]}`,
+				"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"things","kind":"Thing","verbs":["list","delete"]}]}`,
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+				answer.Header().Set("Content-Type", "application/json")
+				if text, ok := answers[request.URL.Path]; ok {
+					_, _ = fmt.Fprint(answer, text)
+					return
+				}
+				close(ctx.done)
+				<-request.Context().Done()
+			}))
+			defer server.Close()
+			cr := resource(nil, nil)
+			cr.Object["status"] = map[string]any{deployedRelease: map[string]any{}}
+			f := found{}
+			f.config = &rest.Config{Host: server.URL}
+			left, _, err := (&work{cr: cr}).removeRemains(ctx, f)
+			if err == nil || len(left) > 0 {
+				t.Errorf("got %v, %v; want an error: nothing was seen", left, err)
+			}
+		})
+	}
+}
+
+// endable is a context that a test ends.
+type endable struct {
+	context.Context //nolint:containedctx // It is one.
+
+	done  chan struct{}
+	cause error
+}
+
+func (e *endable) Done() <-chan struct{} { return e.done }
+
+func (e *endable) Err() error {
+	select {
+	case <-e.done:
+		return e.cause
+	default:
+		return nil
+	}
+}
 
 func TestWhatTheClusterHasAggregatedAnew(t *testing.T) {
 	const controller = "clusterrole-aggregation-controller"
