@@ -217,7 +217,7 @@ verify: python ## Fail when a module, a format or a lint rule is not as it shoul
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane mariadb python bin/bench ## Measure speed and memory, about 30 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases,scale,shards --json').
+bench: build controlplane mariadb python bin/bench ## Measure speed and memory, about 35 minutes (ARGS='--parts memory,warm,proxy,children,mysql,traces,releases,scale,shards --json').
 	@exec bin/bench $(ARGS)
 
 ##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)

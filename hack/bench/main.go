@@ -2,7 +2,7 @@
 // figure beside what it is held against, and prints a table. `make bench` calls
 // it.
 //
-//	bin/bench                          everything, about 30 minutes
+//	bin/bench                          everything, about 35 minutes
 //	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
 //	bin/bench --parts warm --table F   puts what it has measured into a Markdown file
@@ -15,7 +15,8 @@
 // Part warm runs the same roles for the same CRs by ansible-runner alone (plain.go) and by
 // whole managers, whose runs are cold or warm (site.go). It records when each step happens,
 // and the processor time and memory that it costs (record.go). Part mysql does so for the
-// roles that change a database server, by managers alone.
+// roles that change a database server, by managers alone. Part traces compares warm runs of
+// managers that send traces and that do not (traces.go).
 package main
 
 import (
@@ -78,7 +79,7 @@ func parts() []part {
 	return []part{
 		{"memory", "Memory of the manager (RSS)", measureMemory}, {"warm", "", measureWarm},
 		{"proxy", "API proxy", measureProxy}, {"children", "Children", measureChildren},
-		{"mysql", "", measureMySQL},
+		{"mysql", "", measureMySQL}, {"traces", "", measureTraces},
 		{"releases", "Releases of a chart", measureReleases},
 		{"scale", "", measureScale}, {"shards", "Shards", measureShards},
 	}
@@ -100,7 +101,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as docs/performance.md has")
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
-	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
+	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest. Part traces has more, see there")
 	flags.IntVar(&s.repeats, "repeats", 5, "measurements of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
 	flags.IntVar(&s.releases, "releases", 1000, "releases of a chart that a manager keeps")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/test/harness/collector"
 	"github.com/ensign-operator/ensign/test/mariadb"
 )
 
@@ -34,7 +35,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		}
 	}
 	var help strings.Builder
-	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql,releases,scale,shards") {
+	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql,traces,releases,scale,shards") {
 		t.Errorf("got error %v, and help that does not name the parts: %s", err, help.String())
 	}
 }
@@ -82,6 +83,8 @@ func (s stub) change(_ context.Context, _ role, crs int) (batch, error) {
 	for range crs {
 		done.wall, done.cpu = done.wall+time.Second, done.cpu+s.first
 	}
+	all := done.cpu * time.Duration(*s.changes)
+	done.after = standing{all: all, own: all / 10, resident: float64(60 + len(s.way) + *s.changes)}
 	return done, nil
 }
 
@@ -89,13 +92,13 @@ func (s stub) measure(context.Context, role, int) (memory, error) {
 	return memory{peak: float64(100 + len(s.way)), idle: 90, servers: 80}, nil
 }
 
-// TestFigures compares what parts warm and mysql print of such runs with testdata/warm.txt, which
+// TestFigures compares what parts warm, mysql and traces print of such runs with testdata/warm.txt, which
 // UPDATE=1 writes anew.
 func TestFigures(t *testing.T) {
 	b := &bench{progress: io.Discard, settings: settings{rounds: 2}}
 	s := &sides{side: side{session: &session{bench: b}, operator: operator{roles: b.roles()}}, ways: map[way]runner{}}
 	s.launch = func(_ context.Context, by side) (runner, error) {
-		first := map[way]time.Duration{plainWay: 100 * time.Millisecond, coldWay: 104 * time.Millisecond, warmWay: 11 * time.Millisecond}
+		first := map[way]time.Duration{plainWay: 100 * time.Millisecond, coldWay: 104 * time.Millisecond, warmWay: 11 * time.Millisecond, tracedWay: 12 * time.Millisecond}
 		return stub{by.way, first[by.way], new(int)}, nil
 	}
 	for _, w := range ways() {
@@ -123,6 +126,9 @@ func TestFigures(t *testing.T) {
 	s.operator.roles, s.rows = b.mysqlRoles(&mariadb.Server{Host: "127.0.0.1", Port: 3306}), nil
 	delete(s.ways, plainWay)
 	show(s.compare)
+	s.operator.roles, s.rows = b.roles()[1:2], nil
+	s.ways[tracedWay], _ = s.launch(t.Context(), side{way: tracedWay})
+	show(s.trace)
 	text := regexp.MustCompile(`(?m) +$`).ReplaceAllString(got.String(), "")
 	golden := filepath.Join("testdata", "warm.txt")
 	want, err := os.ReadFile(golden)
@@ -148,5 +154,14 @@ func TestTooFewWarmRunsAreNoMeasurement(t *testing.T) {
 		if err := s.share(t.Context()); (err != nil) != test.fail || len(s.rows) != 1 || *s.rows[0].Met == test.fail {
 			t.Errorf("%s: error %v, rows %+v", name, err, s.rows)
 		}
+	}
+}
+
+func TestRunsWithoutTracesAreNoMeasurementOfThem(t *testing.T) {
+	to := collector.Start()
+	t.Cleanup(to.Close)
+	s := &sides{side: side{session: &session{}, operator: operator{roles: []role{{rounds: 1}}}}}
+	if err := s.received(to); err == nil || len(s.rows) != 1 {
+		t.Errorf("error %v, rows %+v", err, s.rows)
 	}
 }

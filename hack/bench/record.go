@@ -151,6 +151,16 @@ func treeTime(root int) (total time.Duration, err error) {
 	return total, err
 }
 
+// ownTime is the processor time of a live process alone.
+func ownTime(pid int) (time.Duration, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return tick * time.Duration(stat.UTime+stat.STime), err
+}
+
 // memory is what a manager's processes need, in MiB of proportional set size: when no run
 // is live, the servers for warm runs and all of them, and the most while runs were live.
 type memory struct{ servers, idle, peak float64 }

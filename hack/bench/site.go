@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,15 @@ type batch struct {
 	// runs, the servers of warm ones, and what those fork.
 	cpu      time.Duration
 	launches launches
+	// after is how the manager stands at the end.
+	after standing
+}
+
+// standing is the processor time that a manager has used since its start, with all its processes and
+// by itself, and its resident memory in MiB.
+type standing struct {
+	all, own time.Duration
+	resident float64
 }
 
 // site is a manager that looks after the CRs of a side.
@@ -44,10 +54,13 @@ func startSite(ctx context.Context, by side) (*site, error) {
 	slots, o := strconv.Itoa(by.slots), by.options(by.home())
 	o.Namespace, o.Project = by.namespace, by.operator.project
 	o.Args = []string{
-		"--warm=" + strconv.FormatBool(by.way == warmWay), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
+		"--warm=" + strconv.FormatBool(by.way.warm()), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
 		"--watches-file=" + by.operator.watches, "--leader-election-namespace=" + by.namespace, "--ansible-roles-path=" + filepath.Join(by.root, "roles"),
 	}
 	o.Env = append([]string{"ANSIBLE_GATHERING=explicit"}, by.operator.env...) // As config/manager has it.
+	if by.way == tracedWay {
+		o.Env = append(o.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+by.operator.collector)
+	}
 	var kinds []string
 	for _, r := range by.operator.roles {
 		kinds = append(kinds, r.kind.Kind)
@@ -61,7 +74,7 @@ func startSite(ctx context.Context, by side) (*site, error) {
 			return nil, err
 		}
 	}
-	if by.way != warmWay {
+	if !by.way.warm() {
 		return s, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // Far beyond what it takes.
@@ -140,10 +153,13 @@ func (s *site) account(ctx context.Context, to *batch, sign int) error {
 	if err != nil {
 		return err
 	}
+	memory, memoryErr := harness.MemoryOf(s.PID())
+	own, ownErr := ownTime(s.PID())
 	cpu, err := treeTime(s.PID())
 	to.cpu += time.Duration(sign) * cpu
 	to.launches = to.launches.plus(launchesOf(metrics, sign))
-	return err
+	to.after = standing{all: cpu, own: own, resident: mebibytes(memory.Resident)}
+	return errors.Join(err, ownErr, memoryErr)
 }
 
 // follow watches CRs from the list's version on, how they are where it has none, until

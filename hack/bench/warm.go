@@ -26,9 +26,14 @@ const (
 	plainWay way = "plain ansible-runner"
 	coldWay  way = "cold runs"
 	warmWay  way = "warm runs"
+	// tracedWay is that of warm runs whose manager sends traces: of part traces alone.
+	tracedWay way = "traced runs"
 )
 
 func ways() []way { return []way{plainWay, coldWay, warmWay} }
+
+// warm reports whether the runs of a manager are warm.
+func (w way) warm() bool { return w == warmWay || w == tracedWay }
 
 // one names one run.
 func (w way) one() string { return strings.TrimSuffix(string(w), " runs") }
@@ -39,6 +44,7 @@ type operator struct {
 	project, watches string
 	roles            []role
 	env              []string // of its manager
+	collector        string   // where the manager of tracedWay sends spans
 }
 
 // side says by what roles are run, and for which CRs.
@@ -83,19 +89,29 @@ type sides struct {
 // measureWarm compares plain ansible-runner, cold runs and warm ones. Only where all of
 // it succeeds are the figures put into a document.
 func measureWarm(ctx context.Context, session *session) error {
-	session.say("warm: booting a cluster; about 10 s")
-	if err := session.boot(ctx, []schema.GroupKind{benchKind("Nothing"), benchKind("Reference")}, "mysqlclusters"); err != nil {
+	s, err := session.sides(ctx, "warm")
+	if err != nil {
 		return err
 	}
-	session.say("warm: starting two managers, and the first runs of each role; about 60 s")
-	of := operator{project: session.project(), watches: "sides.yaml", roles: session.roles()}
-	s := &sides{side: side{session: session, operator: of}, launch: launch}
-	login := map[string]string{"username": "bench", "password": "bench"}
-	if err := s.run(ctx, login, ways(), s.compare, s.crowd, s.share); err != nil || s.settings.table == "" {
+	if err := s.run(ctx, anyLogin(), ways(), s.compare, s.crowd, s.share); err != nil || s.settings.table == "" {
 		return err
 	}
 	return report.Report{Machine: s.machine(), Rows: s.rows}.Splice(s.settings.table)
 }
+
+// sides boots a cluster for the roles that need no other server.
+func (s *session) sides(ctx context.Context, part string) (*sides, error) {
+	s.say("%s: booting a cluster; about 10 s", part)
+	if err := s.boot(ctx, []schema.GroupKind{benchKind("Nothing"), benchKind("Reference")}, "mysqlclusters"); err != nil {
+		return nil, err
+	}
+	s.say("%s: starting two managers, and the first runs of each role; about 60 s", part)
+	of := operator{project: s.project(), watches: "sides.yaml", roles: s.roles()}
+	return &sides{side: side{session: s, operator: of}, launch: launch}, nil
+}
+
+// anyLogin is one that no server is asked for.
+func anyLogin() map[string]string { return map[string]string{"username": "bench", "password": "bench"} }
 
 // measureMySQL compares cold runs and warm ones of the operator that the repository ships, as its
 // own watches.yaml has it, on a private MariaDB server.
@@ -157,7 +173,7 @@ func (s *sides) run(ctx context.Context, login map[string]string, ways []way, st
 // change has so many CRs run at once.
 func (s *sides) change(ctx context.Context, w way, by runner, r role, crs int) (batch, error) {
 	done, err := by.change(ctx, r, crs)
-	if w == warmWay {
+	if w.warm() {
 		s.launches = s.launches.plus(done.launches)
 	}
 	return done, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // The forms themselves are in testdata/warm.txt of the program.
@@ -45,10 +46,14 @@ func TestSamples(t *testing.T) {
 		"of an even number it is between the two":            {Row{}.Of(4, 1, 2, 100), Row{Value: 3, Low: 1, High: 100}},
 		"one sample has no spread":                           {Row{}.Of(5), Row{Value: 5, Low: 5, High: 5}},
 		"the ratio of medians, the spread of who ran beside": {Row{}.Ratio([]float64{1, 2, 9}, []float64{1, 4, 3}), Row{Value: 2.0 / 3, Low: 0.5, High: 3}},
-		"the mean":           {Row{Mean: true}.Of(9, 1, 2), Row{Mean: true, Value: 4, Low: 1, High: 9}},
-		"the ratio of means": {Row{Mean: true}.Ratio([]float64{1, 2, 9}, []float64{1, 4, 3}), Row{Mean: true, Value: 1.5, Low: 0.5, High: 3}},
+		"the mean": {Row{Mean: true}.Of(9, 1, 2), Row{Mean: true, Value: 4, Low: 1, High: 9}},
+		"of small differences, the interval of a median": {
+			Row{}.Paired([]float64{12, 10, 11, 12, 13, 12, 12, 11}, []float64{10, 10, 10, 10, 10, 10, 10, 10}), Row{Value: 1.2, Low: 1, High: 1.2},
+		},
+		"of small differences, their mean": {Row{Mean: true}.Paired([]float64{3, 3, 3}, []float64{1, 2, 3}), Row{Mean: true, Value: 1.5, Low: 0.258, High: 2.742}},
+		"the ratio of means":               {Row{Mean: true}.Ratio([]float64{1, 2, 9}, []float64{1, 4, 3}), Row{Mean: true, Value: 1.5, Low: 0.5, High: 3}},
 	} {
-		if diff := cmp.Diff(test.want, test.got); diff != "" {
+		if diff := cmp.Diff(test.want, test.got, cmpopts.EquateApprox(0, 0.001)); diff != "" {
 			t.Errorf("%s\n%s", why, diff)
 		}
 	}
