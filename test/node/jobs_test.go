@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
@@ -32,8 +33,9 @@ func errand(kind, name string, spec map[string]any) *unstructured.Unstructured {
 // ofRuns selects the Jobs of runs, and their pods.
 const ofRuns = "ensign.io/run=true"
 
-// preparesJobs gives the operator what runs in Jobs need, and content for them, until the spec's end.
-func preparesJobs(ctx context.Context) {
+// preparesJobs gives the operator what runs in Jobs need, and the watches of testdata/jobs.yaml with an image
+// for them, until the spec's end.
+func preparesJobs(ctx context.Context, watches, image string) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-k", "config/overlays/jobs/runs")
 	kubectl(ctx, "apply", "-f", "test/node/testdata/jobs.yaml")
@@ -43,11 +45,13 @@ func preparesJobs(ctx context.Context) {
 	})
 	var args []string
 	Expect(json.Unmarshal([]byte(kubectl(ctx, "get", "deployment", deployment, "--namespace="+operatorSpace, "--output=jsonpath={.spec.template.spec.containers[0].args}")), &args)).To(Succeed())
-	text, err := json.Marshal(append(args, "--watches-file=/etc/jobs/watches.yaml", "--job-address=ensign-jobs."+operatorSpace+".svc:8445"))
+	text, err := json.Marshal(append(args, "--watches-file=/etc/jobs/"+watches, "--job-address=ensign-jobs."+operatorSpace+".svc:8445"))
 	Expect(err).NotTo(HaveOccurred())
 	patch(ctx, fmt.Sprintf(`{"spec":{"template":{"spec":{
-		"containers":[{"name":"manager","args":%s,"volumeMounts":[{"name":"jobs","mountPath":"/etc/jobs"}]}],
-		"volumes":[{"name":"jobs","configMap":{"name":"jobs-content"}}]}}}}`, text))
+		"containers":[{"name":"manager","image":%q,"args":%s,"volumeMounts":[{"name":"jobs","mountPath":"/etc/jobs"}]}],
+		"volumes":[{"name":"jobs","configMap":{"name":"jobs-content","items":[
+			{"key":%[3]q,"path":%[3]q},{"key":"play.yml","path":"play.yml"},{"key":"say.yml","path":"say.yml"},
+			{"key":"Chart.yaml","path":"chart/Chart.yaml"},{"key":"values.yaml","path":"chart/values.yaml"},{"key":"freight.yaml","path":"chart/templates/freight.yaml"}]}}]}}}}`, image, text, watches))
 }
 
 // conditionOf reads a condition of a resource.
@@ -83,7 +87,7 @@ func noRunIsLeft(ctx context.Context) {
 
 // runsInJobs is what the kubelet, the container runtime and the network do to runs in Jobs.
 func runsInJobs(ctx context.Context) {
-	preparesJobs(ctx)
+	preparesJobs(ctx, "watches.yaml", image)
 	successful := And(HaveField("Status", "True"), HaveField("Reason", "Successful"))
 	By("a run that outlives two restarts of the manager")
 	long := errand("Errand", "long", map[string]any{"seconds": int64(60)})
@@ -135,10 +139,42 @@ for path in "/v1/claim", "/v1/events", "/v1/api/api/v1/namespaces":
 	noRunIsLeft(ctx)
 }
 
+// keepsAReleaseInJobs is the life of a release whose actions execute in Jobs. Where one waits for the pods of the
+// chart, it does so until the node gets the label that they ask for. The image is one that was built FROM the base
+// image, because this operator's own has no program for charts.
+func keepsAReleaseInJobs(ctx context.Context) {
+	preparesJobs(ctx, "charts.yaml", "ensign-cafe:node")
+	const label = "jobs.ensign.test/word"
+	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "label", "nodes", "--all", label+"-") })
+	cr := errand("Freight", "freight", map[string]any{"word": "first"})
+	Expect(api.Create(ctx, cr)).To(Succeed())
+	for _, action := range []struct{ word, reason string }{{"first", "InstallSuccessful"}, {"second", "UpgradeSuccessful"}} {
+		By("an action that waits in its pod: " + action.reason)
+		Expect(api.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"word":"`+action.word+`"}}`)))).To(Succeed())
+		pod := runPod(ctx)
+		Eventually(ctx, func() string {
+			return kubectl(ctx, "get", "configmap", cr.GetName(), "--ignore-not-found", "--output=jsonpath={.data.word}")
+		}).Should(Equal(action.word))
+		Eventually(ctx, conditionOf(cr, "Running")).Should(HaveField("Message", ContainSubstring(pod.Name)))
+		kubectl(ctx, "label", "nodes", "--all", "--overwrite", label+"="+action.word)
+		Eventually(ctx, conditionOf(cr, "Deployed")).Should(And(HaveField("Status", "True"), HaveField("Reason", action.reason)))
+		Expect(kubectl(ctx, "get", "deployment", cr.GetName(), "--output=jsonpath={.status.updatedReplicas} {.status.availableReplicas}")).To(Equal("1 1"))
+		noRunIsLeft(ctx)
+	}
+	kubectl(ctx, "delete", "freight", cr.GetName(), "--timeout=2m")
+	Expect(kubectl(ctx, "get", "configmaps,deployments", "--selector=app=freight", "--output=name")).To(BeEmpty())
+	Expect(kubectl(ctx, "get", "secrets", "--selector=owner=helm,name="+cr.GetName(), "--output=name")).To(BeEmpty())
+	Eventually(ctx, func() string { return kubectl(ctx, "get", "pods", "--selector=app=freight", "--output=name") }).Should(BeEmpty())
+	noRunIsLeft(ctx)
+	By("one pod for each of its three actions")
+	events := kubectl(ctx, "get", "events", "--namespace="+operatorSpace, "--field-selector=involvedObject.kind=Job,reason=SuccessfulCreate", "--output=custom-columns=JOB:.involvedObject.name")
+	Expect(strings.Count(events, string(cr.GetUID()))).To(Equal(3), events)
+}
+
 // floodsInJobs is a run with 50 MiB of output, whose container's log is rotated meanwhile: nothing is read
 // from there.
 func floodsInJobs(ctx context.Context) {
-	preparesJobs(ctx)
+	preparesJobs(ctx, "watches.yaml", image)
 	const printed, said = 40_000_000, 300
 	cr := errand("Errand", "flooded", map[string]any{"print": int64(printed), "flood": int64(said), "seconds": int64(60)})
 	Expect(api.Create(ctx, cr)).To(Succeed())
@@ -161,7 +197,7 @@ func floodsInJobs(ctx context.Context) {
 
 // measuresJobs says how much longer a run in a Job takes than a cold one in the manager.
 func measuresJobs(ctx context.Context) {
-	preparesJobs(ctx)
+	preparesJobs(ctx, "watches.yaml", image)
 	const rounds = 20
 	for i := range rounds {
 		for _, kind := range []string{"Chore", "Errand"} {

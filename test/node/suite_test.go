@@ -93,6 +93,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("keeps two sites by the chart of examples/visitors", runsVisitors(visitors{variant: "helm"}))
 	It("keeps two sites by the Go of examples/visitors", runsVisitors(visitors{variant: "go", says: true}))
 	It("runs content in Jobs, whatever happens to their pods", runsInJobs)
+	It("installs, upgrades and removes a release in Jobs", keepsAReleaseInJobs)
 	It("says what a run in a Job costs", Label("long"), measuresJobs)
 	It("takes 50 MiB of output of a run in a Job whose log is rotated", Label("long"), floodsInJobs)
 	It("is not taken away while custom resources need it", refusesToGo)
