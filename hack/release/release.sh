@@ -16,10 +16,11 @@
 #   ARCHES='amd64 arm64' of the images
 #   PLATFORMS='linux/amd64 …' of the programs: linux and darwin, amd64 and arm64
 #   ALSO=tag             another tag of the images, 1.2 by default for 1.2.3
-#   SIGN=keyless         cosign signs with the identity of the workflow; SIGN=FILE: openssl, with this private key
+#   SIGN=keyless         cosign signs with the identity of the workflow; SIGN=FILE: with this private key of cosign, whose
+#                        password is COSIGN_PASSWORD
 #   KEEP=1               a dry run's registry stays up until Ctrl-C
 #
-# It takes Go and git; docker or buildah; helm and crane are built from the Go module proxy, cosign (keyless) is taken from PATH.
+# It takes Go and git; docker or buildah. helm, crane and cosign are built from the Go module proxy.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -148,40 +149,44 @@ sbom() {
   done
 }
 
-sums() { (cd "$out" && rm -f SHA256SUMS* && sha256sum -- * >SHA256SUMS); }
+sums() { (cd "$out" && rm -f SHA256SUMS* release.pub && sha256sum -- * >SHA256SUMS); }
 
-# sign signs the checksums, which name each file and, by images.txt, the digest of each image.
+# sign signs the checksums, which name each file, and each image. A key of one's own needs neither the network nor the log of
+# all signatures: what is signed for a try does not belong there.
 sign() {
+  local with=() image
+  hack/tools/build.sh cosign
+  if [[ -n $dry ]]; then
+    export COSIGN_PASSWORD=
+    tool cosign generate-key-pair --output-key-prefix "$work/release" 2>&1
+    SIGN=$work/release.key
+  fi
   case ${SIGN:-} in
-  '') die "SIGN is not set: keyless, or the file of a private key" ;;
-  keyless)
-    command -v cosign >/dev/null || die "cosign is not on PATH"
-    cosign sign-blob --yes --bundle "$out/SHA256SUMS.sigstore.json" "$out/SHA256SUMS"
-    while read -r _ image; do cosign sign --yes --recursive "$image"; done <"$out/images.txt"
-    ;;
+  '') die "SIGN is not set: keyless, or the file of cosign's private key" ;;
+  keyless) ;;
   *)
-    # As cosign does it with a key: ECDSA of the SHA-256, in base64.
-    openssl dgst -sha256 -sign "$SIGN" "$out/SHA256SUMS" | base64 -w 0 >"$out/SHA256SUMS.sig"
-    openssl pkey -in "$SIGN" -pubout -out "$out/release.pub"
+    tool cosign public-key --key "$SIGN" >"$out/release.pub"
+    tool cosign signing-config create --out "$work/signing-config.json" # No services.
+    tool cosign trusted-root create --out "$work/trusted-root.json"
+    with=(--key "$SIGN" --signing-config "$work/signing-config.json" --trusted-root "$work/trusted-root.json")
     ;;
   esac
+  tool cosign sign-blob --yes "${with[@]}" --bundle "$out/SHA256SUMS.sigstore.json" "$out/SHA256SUMS" 2>&1
+  while read -r _ image; do tool cosign sign --yes --recursive "${with[@]}" "$image" 2>&1; done <"$out/images.txt"
 }
 
 # check looks at the release as somebody who fetches it.
 check() {
-  local name image program said
+  local name image program said by=(--certificate-oidc-issuer https://token.actions.githubusercontent.com --certificate-identity-regexp "^https://github.com/")
+  hack/tools/build.sh cosign
+  [[ ! -f $out/release.pub ]] || by=(--key "$out/release.pub" --insecure-ignore-tlog)
   (cd "$out" && sha256sum --check --quiet SHA256SUMS)
-  if [[ -f $out/SHA256SUMS.sig ]]; then
-    openssl dgst -sha256 -verify "$out/release.pub" -signature <(base64 -d "$out/SHA256SUMS.sig") "$out/SHA256SUMS"
-  elif [[ -f $out/SHA256SUMS.sigstore.json ]]; then
-    cosign verify-blob --bundle "$out/SHA256SUMS.sigstore.json" --certificate-oidc-issuer https://token.actions.githubusercontent.com \
-      --certificate-identity-regexp "^https://github.com/" "$out/SHA256SUMS"
-  else
-    die "the checksums are not signed"
-  fi
+  [[ -f $out/SHA256SUMS.sigstore.json ]] || die "the checksums are not signed: run the step sign first"
+  tool cosign verify-blob "${by[@]}" --bundle "$out/SHA256SUMS.sigstore.json" "$out/SHA256SUMS" 2>&1
   while read -r name image; do
     [[ $(tool crane digest "$image") == "${image#*@}" ]] || die "the registry does not have $name by its digest"
-    printf '%s is there: %s\n' "$name" "$image"
+    tool cosign verify "${by[@]}" "$image" >"$work/verified" 2>&1 || { cat "$work/verified" && die "the signature of $name is not right"; }
+    printf '%s is there, and signed: %s\n' "$name" "$image"
   done <"$out/images.txt"
   made check "$out" "$version"
   program=ensign-$version-$(go env GOHOSTOS)-$(go env GOHOSTARCH)
@@ -191,7 +196,7 @@ check() {
   [[ $said == "ensign v$version (commit $commit)" ]] || die "that is another version than v$version of $commit"
 }
 
-# serve starts the registry and makes the key of a dry run.
+# serve starts the registry of a dry run.
 serve() {
   local address=${LISTEN:-localhost}:${registry#*:}
   address=${address%%/*}
@@ -203,8 +208,6 @@ serve() {
     kill -0 "$server" 2>/dev/null || die "the registry at $address ended: $(tail -n 1 "$work/registry.log")"
     sleep 0.2
   done
-  openssl ecparam -genkey -name prime256v1 -noout -out "$work/release.key" 2>/dev/null
-  SIGN=$work/release.key
 }
 
 finish() {
