@@ -211,6 +211,7 @@ serve() {
 }
 
 finish() {
+  trap '' INT TERM # A second Ctrl-C, or make's own signal, would leave the registry running.
   [[ -z $server ]] || kill "$server" 2>/dev/null || true
   [[ -n ${KEEP_WORK:-} ]] || rm -rf "$work"
 }
