@@ -6,7 +6,7 @@
 #   image_build TARGET NAME        builds a target of the Dockerfile ("" = the last one) as NAME
 #   bb SUBCOMMAND…                 buildah with the store of $IMAGE_WORK
 #
-# IMAGE_WORK keeps the store and the stand-ins between calls (about 3 GB).
+# IMAGE_WORK keeps the store and the stand-ins between calls: 3 GB at first, 10 GB at most between builds.
 
 # Go and buildah keep their files there. If it is not set, a shell knows it from the account.
 export HOME=${HOME:-$(echo ~)}
@@ -90,10 +90,21 @@ image_alone() {
   flock "$image_lock"
 }
 
+# image_room removes the images that no name leads to, once the store has grown to 10 GB: a build of
+# another commit adds up to 1 GB.
+image_room() {
+  local size
+  size=$(du -s --one-file-system --block-size=1G "$IMAGE_WORK/root" 2>/dev/null | cut -f1) || true
+  ((${size:-0} >= 10)) || return 0
+  image_say "removing images of earlier builds from $IMAGE_WORK"
+  bb rmi --prune >/dev/null
+}
+
 image_stand_ins() {
   [[ -n ${image_lock:-} ]] || image_alone
   printf 'unqualified-search-registries = ["localhost"]\nshort-name-mode = "permissive"\n' >"$IMAGE_WORK/registries.conf"
   printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >"$IMAGE_WORK/policy.json"
+  image_room
   image_debian "$IMAGE_WORK/debian-bookworm.tar" bookworm ca-certificates
   image_debian "$IMAGE_WORK/python-trixie.tar" trixie ca-certificates,python3,python3-venv,netbase,tzdata
   image_base "$go_image" "$IMAGE_WORK/debian-bookworm.tar" image_prepare_go

@@ -17,7 +17,16 @@ machine() {
   grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || cannot "its kernel has no overlay file system"
 }
 
+# A disk that fills up while images are imported is found out late, and by an error of containerd.
+room() {
+  local free
+  mkdir -p "$NODE_WORK"
+  free=$(df --output=avail --block-size=1G "$NODE_WORK" | tail -n 1)
+  ((free >= 10)) || die "$((free)) GB are free in $NODE_WORK; a node and its images take 10. Remove what is not needed, such as Go's cache (go clean -cache)"
+}
+
 machine
+room
 missing=()
 for package in "${packages[@]}"; do
   [[ $(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
