@@ -1,9 +1,11 @@
 package traces
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +50,47 @@ func FromEnvironment(version string, log logr.Logger) *Provider {
 	if err != nil {
 		log.Info("WARNING: OTEL_RESOURCE_ATTRIBUTES is not as it should be", "reason", err.Error())
 	}
+	checkSampler(log)
 	s.log.Info("runs are traced")
-	return &Provider{sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlptrace.NewUnstarted(s)), sdktrace.WithResource(about)), s}
+	return &Provider{sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlptrace.NewUnstarted(s), sizes(log)...), sdktrace.WithResource(about)), s}
+}
+
+// checkSampler logs what the library says nothing of: it traces every run then.
+func checkSampler(log logr.Logger) {
+	sampler := strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER")))
+	ratio, err := strconv.ParseFloat(strings.TrimSpace(cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1")), 64)
+	switch sampler {
+	case "", "always_on", "always_off", "parentbased_always_on", "parentbased_always_off":
+	case "traceidratio", "parentbased_traceidratio":
+		if err != nil || ratio < 0 || ratio > 1 {
+			log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER_ARG is no number from 0 to 1", "value", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+		}
+	default:
+		log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER is none of always_on, always_off, traceidratio and the same with parentbased_", "value", sampler)
+	}
+}
+
+// maxSize is far beyond the spans that a manager should keep.
+const maxSize = 1 << 20
+
+// sizes returns the sizes of the queue and of batches. The library takes them from the environment too, but ends
+// the process for some numbers.
+func sizes(log logr.Logger) []sdktrace.BatchSpanProcessorOption {
+	size := func(variable string, usual int) int {
+		value := os.Getenv(variable)
+		if value == "" {
+			return usual
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxSize {
+			log.Info("WARNING: a setting of traces is not used: allowed is a number from 1 to "+strconv.Itoa(maxSize), "variable", variable, "value", value)
+			return usual
+		}
+		return n
+	}
+	queue := size("OTEL_BSP_MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize)
+	batch := size("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", sdktrace.DefaultMaxExportBatchSize)
+	return []sdktrace.BatchSpanProcessorOption{sdktrace.WithMaxQueueSize(queue), sdktrace.WithMaxExportBatchSize(min(batch, queue))}
 }
 
 // Close sends what has not been sent yet, for a short time.

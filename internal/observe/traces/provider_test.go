@@ -102,6 +102,65 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 }
 
+// The library would end the process for some, and say nothing of the others.
+func TestSettingsThatAreNotUsed(t *testing.T) {
+	for variable, want := range map[string]string{
+		"OTEL_BSP_MAX_QUEUE_SIZE=-1":                "OTEL_BSP_MAX_QUEUE_SIZE",
+		"OTEL_BSP_MAX_QUEUE_SIZE=99999999999":       "OTEL_BSP_MAX_QUEUE_SIZE",
+		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1":         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many":       "from 1 to",
+		"OTEL_TRACES_SAMPLER=jaeger_remote":         "all runs are traced: OTEL_TRACES_SAMPLER is none",
+		"OTEL_TRACES_SAMPLER=TraceIDRatio,10%":      "OTEL_TRACES_SAMPLER_ARG is no number",
+		"OTEL_TRACES_SAMPLER=traceidratio,1":        "",
+		"OTEL_TRACES_SAMPLER=parentbased_always_on": "",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			setting, argument, _ := strings.Cut(variable, ",")
+			to, log := newCollector(t, setting, "OTEL_TRACES_SAMPLER_ARG="+argument), &journal{}
+			p := FromEnvironment("", log.logger())
+			record(t.Context(), p, 2)
+			p.Close()
+			if n := len(to.Spans()); n != 2 || strings.Contains(log.all(), "WARNING") != (want != "") || !strings.Contains(log.all(), want) {
+				t.Errorf("%d spans; the log: %s", n, log.all())
+			}
+		})
+	}
+}
+
+// A collector elsewhere would get headers that are secrets.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	elsewhere, to, log := collector.Start(), newCollector(t, "OTEL_EXPORTER_OTLP_HEADERS=X-Api-Key=canary"), &journal{}
+	t.Cleanup(elsewhere.Close)
+	to.Refuse(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		return true
+	})
+	p := quick(t, log)
+	record(t.Context(), p, 1)
+	flush(t, p)
+	if len(elsewhere.Requests()) != 0 || !strings.Contains(log.all(), "the collector answered 307") {
+		t.Errorf("%d requests elsewhere; the log: %s", len(elsewhere.Requests()), log.all())
+	}
+}
+
+func TestACollectorSaysWhenToRepeat(t *testing.T) {
+	to, log := newCollector(t), &journal{}
+	to.Refuse(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", "2")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	p := quick(t, log)
+	if pause, err := p.sender.post(t.Context(), nil); pause != 2*time.Second || err == nil {
+		t.Error(pause, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if sleep(ctx, time.Hour) {
+		t.Error("it slept")
+	}
+}
+
 func TestTheEndpointOfTracesIsTakenAsItIs(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/base/")
 	if got := endpoint(); got != "http://a:4318/base/v1/traces" {

@@ -70,6 +70,8 @@ func newSender(address string, log logr.Logger) (*sender, error) {
 		return nil, err
 	}
 	s.client.Transport = transport
+	// Headers that are secrets would go to another host, and spans nowhere.
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s, nil
 }
 
@@ -103,7 +105,10 @@ func tlsConfig() (*tls.Config, error) {
 		}
 	}
 	name, certificate := variable("CLIENT_CERTIFICATE")
-	if _, key := variable("CLIENT_KEY"); certificate != "" || key != "" {
+	if keyName, key := variable("CLIENT_KEY"); certificate != "" || key != "" {
+		if certificate == "" || key == "" {
+			return nil, fmt.Errorf("one of the environment variables %s and %s is set, and the other is not: allowed are both or none", name, keyName)
+		}
 		pair, err := tls.LoadX509KeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("environment variable %s, and CLIENT_KEY beside it: %w", name, err)
@@ -136,9 +141,9 @@ func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	defer context.AfterFunc(s.ended, cancel)()
 	body = s.compress(body)
 	ended := wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (done bool, _ error) {
-		var again bool
-		again, err = s.post(ctx, body)
-		return !again, nil
+		var pause time.Duration
+		pause, err = s.post(ctx, body)
+		return pause < 0 || !sleep(ctx, pause), nil
 	})
 	s.report(cmp.Or(err, ended)) // Nothing was sent if ctx had ended before.
 	return nil
@@ -155,11 +160,28 @@ func (s *sender) compress(body []byte) []byte {
 	return small.Bytes()
 }
 
-// post sends once. again is true if the same may succeed later.
-func (s *sender) post(ctx context.Context, body []byte) (again bool, err error) {
+// sleep reports whether it was not ended by ctx.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// never is the pause after which there is nothing to repeat, and maxPause the longest that a collector gets.
+const (
+	never    = -1
+	maxPause = 20 * time.Second
+)
+
+// post sends once. If the same may succeed later, it returns for how long the collector wants to be left alone,
+// otherwise never.
+func (s *sender) post(ctx context.Context, body []byte) (pause time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
-		return false, fmt.Errorf("send traces: %w", err)
+		return never, fmt.Errorf("send traces: %w", err)
 	}
 	request.Header = s.header.Clone()
 	if s.gzip {
@@ -167,14 +189,19 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, err error) 
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return true, err
+		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // So that the connection can be used again.
 	if response.StatusCode < 300 {
-		return false, nil
+		return never, nil
 	}
-	return slices.Contains([]int{429, 502, 503, 504}, response.StatusCode), fmt.Errorf("the collector answered %s", response.Status)
+	err = fmt.Errorf("the collector answered %s", response.Status)
+	if !slices.Contains([]int{429, 502, 503, 504}, response.StatusCode) {
+		return never, err
+	}
+	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // A date is no pause.
+	return min(time.Duration(seconds)*time.Second, maxPause), err
 }
 
 // report logs a change.
