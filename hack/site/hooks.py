@@ -70,6 +70,13 @@ def site_path(path: str) -> str:
     return path.removeprefix("docs/")
 
 
+def pictures(path: str) -> list[str]:
+    """Return the pictures that lie beside a page of the repository and are shown on it."""
+    targets = [match["target"] or "" for match in LINK.finditer((ROOT / path).read_text())]
+    beside = [target for target in targets if target.endswith((".png", ".svg")) and "/" not in target]
+    return [posixpath.join(posixpath.dirname(path), target) for target in beside]
+
+
 def relinked(markdown: str, source: str, pages: set[str], repository: str) -> str:
     """Return the text of the page at a path of the repository with links that hold on the site."""
 
@@ -149,7 +156,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     for path in paths(config.nav or []):
         if files.get_file_from_path(path) is None and (ROOT / path).is_file():
-            files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+            for part in (path, *pictures(path)):
+                files.append(File.generated(config, part, abs_src_path=str(ROOT / part)))
     return files
 
 

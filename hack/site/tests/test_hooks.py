@@ -56,6 +56,12 @@ def test_a_link_holds_on_the_site(source: str, text: str, want: str) -> None:
     assert hooks.relinked(text, source, {"a.md", "b.md", "examples/x/README.md", "CHANGELOG.md"}, "repo") == want
 
 
+def test_the_pictures_of_a_page_are_on_the_site() -> None:
+    page, picture = "examples/visitors/README.md", "examples/visitors/page.png"
+    assert hooks.pictures(page) == [picture]
+    assert hooks.relinked("![a](page.png)", page, {page, picture}, "repo") == "![a](page.png)"
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

@@ -270,3 +270,16 @@ subjects: [{kind: ServiceAccount, name: manager}]
 		t.Errorf("the role of another program: %v\n%s", err, got)
 	}
 }
+
+// The manager needs it in its own namespace, where another role gives it.
+func TestWhatIsTooMuchIsWhereItIsGivenEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"a.yaml": bindings, "b.yaml": head + "  - apiGroups: [\"\"]\n    resources: [configmaps]\n    verbs: [create]\n"})
+	granted, err := ReadGranted(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"- create configmaps  # " + filepath.Join(dir, "b.yaml") + ":6"}, (Needs{All: base()}).Difference(granted)); diff != "" {
+		t.Errorf("difference (-want +got)\n%s", diff)
+	}
+}

@@ -40,11 +40,12 @@ func grantedBy(roles []*role) Granted {
 		g.Roles = append(g.Roles, r.at)
 		for _, one := range r.rules {
 			for _, right := range one.rights() {
-				if !g.Rights[right] {
+				wide := isAll || !r.isLease()
+				if !g.Rights[right] || wide && !g.wide[right] { // What is too much is so where it is given everywhere.
 					g.at[right] = source.Position{File: r.at.File, Line: one.first}
 				}
 				g.Rights[right] = true
-				g.wide[right] = g.wide[right] || isAll || !r.isLease()
+				g.wide[right] = g.wide[right] || wide
 				g.hasLease = g.hasLease || !isAll && r.isLease()
 				g.kept[right] = g.kept[right] || one.kept
 			}
