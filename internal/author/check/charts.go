@@ -44,6 +44,9 @@ func (w *chartWing) needs(c *rights.Collector, u *Unit) {
 	}
 	at, where := source.Position{Line: u.Watch.Line, Column: 1}, fmt.Sprintf("the chart of the watch on line %d of watches.yaml", u.Watch.Line)
 	c.Chart(at, where, loaded, w.objects)
+	if w.chart.Wait {
+		c.Waits(at, where, w.objects)
+	}
 	c.ValuesFrom(at, where, w.chart.ValuesKinds())
 }
 

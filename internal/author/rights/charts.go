@@ -2,6 +2,7 @@ package rights
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -53,6 +54,22 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 	}
 	c.roles(at, where, objects)
 	c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
+}
+
+// Waits adds what Helm lists to see whether the objects of a release are ready. Without that right it waits until
+// its time is over.
+func (c *Collector) Waits(at source.Position, where string, objects []describe.Object) {
+	where += ": wait"
+	for _, o := range objects {
+		switch {
+		case !strings.HasPrefix(o.APIVersion, "apps/"):
+		case o.Kind == "Deployment":
+			c.run(at, "apps", "replicasets", where, "list")
+			c.run(at, "", "pods", where, "list")
+		case o.Kind == "StatefulSet", o.Kind == "ReplicaSet":
+			c.run(at, "", "pods", where, "list")
+		}
+	}
 }
 
 // ValuesFrom adds what it takes to read the objects that values come from, by their kinds. That

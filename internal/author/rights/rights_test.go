@@ -163,6 +163,17 @@ func TestWhatValuesFromNeeds(t *testing.T) {
 	}
 }
 
+func TestWhatWaitingNeeds(t *testing.T) {
+	pods, sets := Right{"", "pods", "list", ""}, Right{"apps", "replicasets", "list", ""}
+	for kind, want := range map[string]map[Right]bool{"Deployment": {pods: true, sets: true}, "StatefulSet": {pods: true}, "DaemonSet": {}} {
+		c := Collector{}
+		c.Waits(source.Position{Line: 1}, "the chart", []describe.Object{{APIVersion: "apps/v1", Kind: kind}, {APIVersion: "x.org/v1", Kind: "Deployment"}})
+		if diff := cmp.Diff(want, c.Rights()); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", kind, diff)
+		}
+	}
+}
+
 func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 	role := describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "sample", Rules: []rbac.PolicyRule{
 		{APIGroups: []string{"", "apps"}, Resources: []string{"pods"}, Verbs: []string{"get", "use"}, ResourceNames: []string{"sample"}},
