@@ -120,6 +120,7 @@ define() {
       defined+=("$file")
       kubectl apply -f "$file"
     fi
+    kubectl wait -f "$file" '--for=jsonpath={.status.conditions[0].type}' --timeout=60s # Without any condition the next line would fail.
     kubectl wait -f "$file" --for=condition=Established --timeout=60s
   done
   holds "the API server serves the new kinds"

@@ -90,6 +90,7 @@ until_true 60 'the control plane' grep -q '^ready' "$work/devcluster.log"
 chmod 755 "$work" && chmod 644 "$kubeconfig"
 kube apply -k config/crd >/dev/null
 kube apply -k test/node/testdata/operator/config/crd >/dev/null
+kube wait '--for=jsonpath={.status.conditions[0].type}' --timeout=30s crd --all >/dev/null # Without any condition the next line would fail.
 kube wait --for=condition=Established --timeout=30s crd --all >/dev/null
 
 printf -- '--- the operator of four kinds, as user 1000650000\n'

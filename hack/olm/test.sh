@@ -64,6 +64,7 @@ lifecycle_manager() {
   chmod -R u+w "$chart"
   rm "$chart"/templates/*packageserver* "$chart"/templates/*upstream-operators*
   kubectl apply --server-side -f "$chart/crds" >/dev/null
+  kubectl wait '--for=jsonpath={.status.conditions[0].type}' --timeout=60s -f "$chart/crds" >/dev/null # Without any condition the next line would fail.
   kubectl wait --for=condition=Established --timeout=60s -f "$chart/crds" >/dev/null
   "$root/bin/tools/helm" template olm "$chart" --set "olm.image.ref=$tools_image,catalog.image.ref=$tools_image" \
     --set "catalog.opmImageArgs=--opmImage=$tools_image" | kubectl apply --server-side -f - >/dev/null

@@ -75,6 +75,15 @@ func (d *desk) run(want int, name string, args ...string) string {
 	return string(out)
 }
 
+// established waits until the API server serves the kinds of definitions. kubectl cannot wait for a condition
+// of an object that has none.
+func (d *desk) established(definitions ...string) {
+	d.t.Helper()
+	for _, until := range []string{"--for=jsonpath={.status.conditions[0].type}", "--for=condition=Established"} {
+		d.run(0, "kubectl", append([]string{"wait", until, late}, definitions...)...)
+	}
+}
+
 func (d *desk) wants(text, part string) {
 	d.t.Helper()
 	if !strings.Contains(text, part) {
@@ -125,7 +134,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 
 	d.wants(d.run(0, d.ensign, "run-once", "-f", sample, "--vars"), "does not serve shop.myorg.tld/v1")
 	d.run(0, "make", "install")
-	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", late)
+	d.established("crd/stores.shop.myorg.tld")
 	scratch.Write(t, d.dir, map[string]string{"bare.yaml": "apiVersion: shop.myorg.tld/v1\nkind: Store\nmetadata: {name: bare}\n"})
 	d.wants(d.run(0, d.ensign, "run-once", "-f", "bare.yaml", "--vars"), "message: Hello") // The schema's default.
 

@@ -209,9 +209,7 @@ func (d *desk) buildsTheImage() {
 func (d *desk) installsAndUninstalls(p project) {
 	d.t.Helper()
 	d.run(0, "make", "install")
-	for _, definition := range d.definitions() {
-		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
-	}
+	d.established(d.definitions()...)
 	d.run(0, "kubectl", "apply", "--dry-run=server", "-k", "config/samples")
 	if strings.Contains(strings.Join(p.kinds[0].flags, " "), "--finalizer") {
 		d.run(0, "kubectl", "apply", "-k", "config/samples")
@@ -251,9 +249,7 @@ func (d *desk) runsHere(p project) {
 // reconciles has a running operator reconcile and delete a sample of each kind, and ends it.
 func (d *desk) reconciles(p project, operator *exec.Cmd, log *gbytes.Buffer) {
 	d.t.Helper()
-	for _, definition := range d.definitions() {
-		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
-	}
+	d.established(d.definitions()...)
 	d.run(0, "kubectl", "apply", "-k", "config/samples")
 	for _, k := range p.kinds {
 		d.run(0, "kubectl", "wait", "--for=condition=Successful", k.resource+"/"+k.resource+"-sample", late)
@@ -283,9 +279,7 @@ func (d *desk) deploys(p project) {
 	if image := d.run(0, "kubectl", "get", "deployment", account, "--namespace="+namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}"); image != "registry.example/shop:1" {
 		d.t.Errorf("the image is %q", image)
 	}
-	for _, definition := range d.definitions() {
-		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
-	}
+	d.established(d.definitions()...)
 	d.wants(d.run(0, d.ensign, "check", "--cluster", "--as", "system:serviceaccount:"+namespace+":"+account), "0 errors, 0 warnings")
 	operator, log := d.start(filepath.Join(filepath.Dir(d.ensign), "manager"), "run", "--kubeconfig="+d.account(namespace, account), "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
 	d.reconciles(p, operator, log)

@@ -94,7 +94,10 @@ func deploy(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(filepath.Join(project, "default.json"), text, 0o600)).To(Succeed())
 	kubectl(ctx, "apply", "-f", "default.json")
-	kubectl(ctx, "wait", "--for=condition=Established", "crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain", "crd/memcachedclients.cache.my.domain", "--timeout=5m")
+	// kubectl cannot wait for a condition of an object that has none.
+	for _, until := range []string{"--for=jsonpath={.status.conditions[0].type}", "--for=condition=Established"} {
+		kubectl(ctx, "wait", until, "crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain", "crd/memcachedclients.cache.my.domain", "--timeout=5m")
+	}
 }
 
 // reachHere points a webhook at the program here. The bundle of certificates stays as kustomize has
