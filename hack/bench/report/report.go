@@ -85,8 +85,8 @@ func (r Row) Ratio(ours, theirs []float64) Row {
 }
 
 // Paired returns the row with a comparison of two series that were measured in turns, and are
-// equally long, where a small difference counts: its value is the median, or mean, of the neighbours'
-// differences, as a part of theirs, and its spread the interval that has the true one with a
+// equally long, where a small difference counts. Its value is the median, or mean, of the neighbours'
+// differences, as a part of theirs. Its spread is the interval that has the true one with a
 // confidence of 95 %. That of a median takes six samples or more.
 func (r Row) Paired(ours, theirs []float64) Row {
 	base, ratios := r.center(theirs), make([]float64, len(ours))
