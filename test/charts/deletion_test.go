@@ -45,7 +45,7 @@ func holdBack(ctx context.Context, object client.Object, finalizers string) {
 
 var _ = Describe("the deletion of a CR", func() {
 	DescribeTable("waits until the last object of its release is gone", func(ctx context.Context, annotations string) {
-		s := charted(ctx, plain, "  timeout: 5s\n").Start(ctx, hello.Kind)
+		s := charted(ctx, plain, "  timeout: 30s\n").Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "waits")
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`)))).To(Succeed())
 		held := &corev1.ConfigMap{}
