@@ -11,12 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -154,11 +156,32 @@ func TestACollectorSaysWhenToRepeat(t *testing.T) {
 	if pause, err := p.sender.post(t.Context(), nil); pause != 2*time.Second || err == nil {
 		t.Error(pause, err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if sleep(ctx, time.Hour) {
-		t.Error("it slept")
-	}
+}
+
+type roundTrip func() *http.Response
+
+func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) { return r(), nil }
+
+// The time is a bubble's, which nothing from outside reaches: so the collector is one function.
+func TestNothingIsSentBeforeTheCollectorWantsIt(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+	synctest.Test(t, func(t *testing.T) {
+		var requests []time.Time
+		p := FromEnvironment("", logr.Discard())
+		p.sender.client.Transport = roundTrip(func() *http.Response {
+			requests = append(requests, time.Now())
+			answer := &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
+			if len(requests) == 1 {
+				answer.StatusCode, answer.Header = http.StatusTooManyRequests, http.Header{"Retry-After": {"15"}}
+			}
+			return answer
+		})
+		_ = p.sender.UploadTraces(t.Context(), nil)
+		if len(requests) != 2 || requests[1].Sub(requests[0]) < 15*time.Second {
+			t.Error(requests)
+		}
+		p.Close()
+	})
 }
 
 func TestTheEndpointOfTracesIsTakenAsItIs(t *testing.T) {
@@ -265,6 +288,31 @@ func TestWhatMaySucceedLaterIsSentAgain(t *testing.T) {
 	}
 }
 
+// A collector may say 200 and take some spans only.
+func TestACollectorThatRejectsSpans(t *testing.T) {
+	to, log := newCollector(t), &journal{}
+	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
+	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), "too\nold")
+	answers := map[string][]byte{
+		"all":     nil,
+		"some":    protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial),
+		"none":    protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), nil),
+		"garbage": {0x0a, 0xff},
+	}
+	p := quick(t, log)
+	for _, answer := range []string{"all", "none", "garbage", "some", "all"} {
+		to.Refuse(func(w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = w.Write(answers[answer])
+			return true
+		})
+		record(t.Context(), p, 1)
+		flush(t, p)
+	}
+	if got := log.all(); strings.Count(got, "the collector rejected 3 spans") != 1 || strings.Count(got, "WARNING") != 1 || !strings.Contains(got, "takes all traces again") {
+		t.Errorf("the log:\n%s", got)
+	}
+}
+
 // A collector that takes nothing is in the log once, however often spans are sent to it, and so is its
 // return.
 func TestACollectorThatIsAwayIsLoggedOnce(t *testing.T) {
@@ -289,7 +337,7 @@ func TestACollectorThatIsAwayIsLoggedOnce(t *testing.T) {
 	if len(to.Spans()) != 10 {
 		t.Errorf("got %d spans, want those that were taken", len(to.Spans()))
 	}
-	if got := log.all(); strings.Count(got, "WARNING") != 2 || strings.Count(got, "takes traces again") != 2 || strings.Count(got, "\n") != 4 {
+	if got := log.all(); strings.Count(got, "WARNING") != 2 || strings.Count(got, "takes all traces again") != 2 || strings.Count(got, "\n") != 4 {
 		t.Errorf("the log:\n%s", got)
 	}
 }

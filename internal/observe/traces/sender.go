@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-logr/logr"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -192,9 +193,9 @@ func (s *sender) post(ctx context.Context, body []byte) (pause time.Duration, er
 		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // So that the connection can be used again.
+	answer, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // To its end, so that the connection can be used again.
 	if response.StatusCode < 300 {
-		return never, nil
+		return never, rejected(answer)
 	}
 	err = fmt.Errorf("the collector answered %s", response.Status)
 	if !slices.Contains([]int{429, 502, 503, 504}, response.StatusCode) {
@@ -204,12 +205,40 @@ func (s *sender) post(ctx context.Context, body []byte) (pause time.Duration, er
 	return min(time.Duration(seconds)*time.Second, maxPause), err
 }
 
+// rejected returns what a collector says of spans that it did not take though it takes others: the field 1 of an
+// ExportTraceServiceResponse, whose package imports gRPC. In it is their number, field 1, and a message, field 2.
+func rejected(response []byte) error {
+	partial, _ := protowire.ConsumeBytes(fieldOf(response, 1))
+	spans, _ := protowire.ConsumeVarint(fieldOf(partial, 1))
+	message, _ := protowire.ConsumeString(fieldOf(partial, 2))
+	if spans == 0 {
+		return nil
+	}
+	return fmt.Errorf("the collector rejected %d spans: %q", spans, text(message))
+}
+
+// fieldOf returns the bytes of a message from the value of a field on; none if it has no such field.
+func fieldOf(message []byte, field protowire.Number) []byte {
+	for len(message) > 0 {
+		number, kind, tag := protowire.ConsumeTag(message)
+		value := protowire.ConsumeFieldValue(number, kind, message[max(tag, 0):])
+		switch {
+		case tag < 0 || value < 0:
+			return nil
+		case number == field:
+			return message[tag:]
+		}
+		message = message[tag+value:]
+	}
+	return nil
+}
+
 // report logs a change.
 func (s *sender) report(err error) {
 	switch before := s.failing.Swap(err != nil); {
 	case err != nil && !before:
-		s.log.Info("WARNING: the collector takes no traces; they are dropped until it does, and this is said once", "reason", err.Error())
+		s.log.Info("WARNING: the collector does not take all traces; what it does not take is lost, and this is said once", "reason", err.Error())
 	case err == nil && before:
-		s.log.Info("the collector takes traces again")
+		s.log.Info("the collector takes all traces again")
 	}
 }
