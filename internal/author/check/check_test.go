@@ -197,6 +197,24 @@ func TestPathsOfReferences(t *testing.T) {
 	}
 }
 
+func TestThePathOfAServiceAccount(t *testing.T) {
+	for name, test := range map[string]struct {
+		path watches.Path
+		want []string
+	}{
+		"a field": {watches.Path{"spec", "secretName"}, nil},
+		"a slip":  {watches.Path{"spec", "account"}, []string{"watches.yaml:4 error account-path"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Line, watch.ServiceAccount.Path = 4, test.path
+			p := project(t, watch, map[string]string{"watches.yaml": "- group: example.com\n  kind: Thing\n", "config/crd.yaml": definition + closed})
+			p.kinds(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
 func TestPlacesOfReleases(t *testing.T) {
 	path := func(path ...string) watches.ReleaseText { return watches.ReleaseText{Path: path} }
 	cluster := strings.Replace(definition+closed, "spec:\n", "spec:\n  scope: Cluster\n", 1)

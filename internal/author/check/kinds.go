@@ -45,12 +45,16 @@ func (p *Project) kinds(u *Unit) {
 		p.path(u, reference.Name, at, ofReference)
 		p.path(u, reference.Namespace, at, ofReference)
 	}
+	p.path(u, u.Watch.ServiceAccount.Path, at, ofAccount)
 }
 
 // use is what a path of watches.yaml is for.
 type use struct{ id, empty, hint string }
 
-var ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"} //nolint:gochecknoglobals // A constant.
+var ( //nolint:gochecknoglobals // Constants.
+	ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"}
+	ofAccount   = use{"account-path", "no resource can name its service account, so that each is refused or has the account of serviceAccountName", ""}
+)
 
 func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	version := crd.Version(u.Watch.GVK.Version)

@@ -156,11 +156,11 @@ func (k *Kind) derive(dir string) error {
 		case same && k.DefinitionOnly && there.Version == k.Version:
 			return k.findContent(dir)
 		case same && there.Version != k.Version:
-			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, apiVersion(there.Group, there.Version), k.APIGroup, k.Plural)
+			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, k.apiVersion(there.Group, there.Version), k.APIGroup, k.Plural)
 		case same:
-			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT); --crd-only writes its definition again", there.Kind, apiVersion(there.Group, there.Version))
+			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT); --crd-only writes its definition again", there.Kind, k.apiVersion(there.Group, there.Version))
 		case strings.EqualFold(there.Kind, k.Kind):
-			return fmt.Errorf("the project has a kind %s already, in %s, and its role and sample have the same names: choose another kind", there.Kind, apiVersion(there.Group, there.Version))
+			return fmt.Errorf("the project has a kind %s already, in %s, and its role and sample have the same names: choose another kind", there.Kind, k.apiVersion(there.Group, there.Version))
 		}
 	}
 	if k.DefinitionOnly {
@@ -240,5 +240,7 @@ func exists(dir, path string) bool {
 	return err == nil
 }
 
-// apiVersion returns a group and a version as people write them; a kind may have no group.
-func apiVersion(group, version string) string { return strings.TrimPrefix(group+"/"+version, "/") }
+// apiVersion returns the API version of a kind of the project; its group may be the domain alone.
+func (p *Project) apiVersion(group, version string) string {
+	return strings.TrimPrefix(group+"."+p.Domain, ".") + "/" + version
+}
