@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -61,23 +62,27 @@ func (k *Kind) loadChart() error {
 	return nil
 }
 
-// place decides where in the project the chart is, and plans its copy if it is elsewhere.
+// place decides where in the project the chart is, and plans its copy if it is elsewhere, or an archive that the
+// image does not get, as helm pull leaves it.
 func (k *Kind) place(plan *Plan) (err error) {
 	if k.chartPath, err = within(plan.dir, k.Chart); err != nil {
 		return err
 	}
-	elsewhere := k.chartPath == ""
+	isArchive, err := isFile(k.Chart)
+	if err != nil {
+		return err
+	}
+	elsewhere := k.chartPath == "" || isArchive && !k.inImage()
 	if elsewhere {
 		k.chartPath = "charts/" + k.chart.Name
 	}
-	k.chartDir, _, _ = strings.Cut(k.chartPath, "/")
 	around, err := relative(k.Chart, plan.dir)
 	switch {
 	case err != nil:
 		return err
 	case around != "":
 		return errors.New("the project would lie in the chart, whose files Helm reads: make it in a directory beside the chart")
-	case k.chartDir != "charts" && k.chartDir != "helm-charts":
+	case !k.inImage():
 		return errors.New("move it below charts/ or helm-charts/, which the image gets")
 	case elsewhere && !k.DefinitionOnly && exists(plan.dir, k.chartPath):
 		return fmt.Errorf("the project has %s already: give --chart=%s for that one, or move it away", k.chartPath, k.chartPath)
@@ -88,6 +93,20 @@ func (k *Kind) place(plan *Plan) (err error) {
 		}
 	}
 	return nil
+}
+
+// chartDir returns the directory of the project in which the chart is.
+func (k *Kind) chartDir() string {
+	first, _, _ := strings.Cut(k.chartPath, "/")
+	return first
+}
+
+// inImage reports whether the image gets that directory.
+func (k *Kind) inImage() bool { return k.chartDir() == "charts" || k.chartDir() == "helm-charts" }
+
+func isFile(path string) (bool, error) {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular(), err
 }
 
 // within returns the path of the target in the directory, with slashes; "" if it is elsewhere. It

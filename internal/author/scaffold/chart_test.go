@@ -1,6 +1,9 @@
 package scaffold
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"io/fs"
 	"maps"
@@ -126,6 +129,23 @@ func TestTheLintersOfAnOlderProjectLeaveAChartAlone(t *testing.T) {
 	written(t, plan, err)
 	if notes := strings.Join(plan.Notes, "\n"); !strings.Contains(notes, "have the linter leave charts/ alone") {
 		t.Errorf("got the notes %s", notes)
+	}
+}
+
+// helm pull leaves an archive in the working directory, which is the project's.
+func TestAnArchiveInTheProjectIsUnpacked(t *testing.T) {
+	dir := newProject(t)
+	var archive bytes.Buffer
+	zipped := gzip.NewWriter(&archive)
+	files := tar.NewWriter(zipped)
+	if err := errors.Join(files.AddFS(os.DirFS(filepath.Dir(web(t, nil)))), files.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	scratch.Write(t, dir, map[string]string{"web-0.1.0.tgz": archive.String()})
+	plan, err := CreateAPI(dir, chartKind(filepath.Join(dir, "web-0.1.0.tgz")))
+	written(t, plan, err)
+	if got := read(t, dir, "watches.yaml"); !strings.Contains(got, "chart: charts/web\n") || !exists(dir, "charts/web/Chart.yaml") {
+		t.Errorf("want the chart below charts/, got\n%s", got)
 	}
 }
 

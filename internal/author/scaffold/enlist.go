@@ -66,7 +66,7 @@ func (k *Kind) ship(plan *Plan) error {
 		return nil
 	}
 	for path, line := range map[string]string{
-		"Dockerfile": fmt.Sprintf("COPY %s/ ${HOME}/%s/", k.chartDir, k.chartDir), ".dockerignore": "!" + k.chartDir,
+		"Dockerfile": fmt.Sprintf("COPY %s/ ${HOME}/%s/", k.chartDir(), k.chartDir()), ".dockerignore": "!" + k.chartDir(),
 	} {
 		text, err := plan.read(path)
 		if err == nil && slices.Contains(strings.Split(string(text), "\n"), line) {
@@ -82,15 +82,15 @@ func (k *Kind) ship(plan *Plan) error {
 			return err
 		}
 	}
-	k.excuse(plan, ".yamllint", "  /"+k.chartDir+"/", func(content []byte, line string) ([]byte, error) {
+	k.excuse(plan, ".yamllint", "  /"+k.chartDir()+"/", func(content []byte, line string) ([]byte, error) {
 		before, after, found := strings.Cut(string(content), "\nignore: |\n")
 		if !found {
 			return nil, errors.New("there is no line \"ignore: |\"")
 		}
 		return []byte(before + "\nignore: |\n" + line + "\n" + after), nil
 	})
-	k.excuse(plan, ".ansible-lint", "  - "+k.chartDir+"/", func(content []byte, _ string) ([]byte, error) {
-		return insert(content, k.chartDir+"/", "exclude_paths")
+	k.excuse(plan, ".ansible-lint", "  - "+k.chartDir()+"/", func(content []byte, _ string) ([]byte, error) {
+		return insert(content, k.chartDir()+"/", "exclude_paths")
 	})
 	return nil
 }
@@ -103,7 +103,7 @@ func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, li
 		return
 	}
 	if err := plan.edit(path, func(content []byte) ([]byte, error) { return add(content, line) }); err != nil {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are no YAML: %s", k.chartDir, err))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are no YAML: %s", k.chartDir(), err))
 	}
 }
 

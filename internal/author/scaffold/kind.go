@@ -47,10 +47,10 @@ type Kind struct {
 	APIGroup, Singular, Plural string
 	// Role and Playbook name the content: one of them is set.
 	Role, Playbook string
-	// chartPath is the chart's place in the project, chartDir the directory that the image gets.
-	chartPath, chartDir string
-	chart               *describe.Chart
-	chartRules          []string
+	// chartPath is the chart's place in the project.
+	chartPath  string
+	chart      *describe.Chart
+	chartRules []string
 	// SpecSchema is the schema of the spec, as YAML.
 	SpecSchema   string
 	SpecRequired bool
