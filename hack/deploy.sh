@@ -72,6 +72,15 @@ Delete them while the manager runs (kubectl delete KIND NAME -n NAMESPACE), then
 FORCE=1 deletes them with their kinds: no finalizer's content runs, and what it would delete stays."
 }
 
+# serve applies the definitions, and waits until the API server serves their kinds.
+serve() {
+  local until
+  kubectl apply -k config/crd
+  for until in 'jsonpath={.status.conditions[0].type}' condition=Established; do # kubectl fails for a condition of an object that has none yet.
+    kubectl kustomize config/crd | kubectl wait --for="$until" --timeout=60s -f - >/dev/null
+  done
+}
+
 # our_finalizers prints the names that watches.yaml gives.
 our_finalizers() { sed -nE '/^ *(- )?finalizer:/,/name:/ s/.*name: *"?([^",} ]+).*/\1/p' watches.yaml; }
 
@@ -118,7 +127,7 @@ $(custom_resources)"
 
 choose_cluster
 case ${1:-} in
-install) kubectl apply -k config/crd ;;
+install) serve ;;
 uninstall) remove config/crd ;;
 deploy) rendered | kubectl apply -f - ;;
 undeploy)

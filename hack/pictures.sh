@@ -35,8 +35,6 @@ cd "$work/banner-operator"
 	    fail_msg: "The Secret banner-words does not exist: create it with the key text"
 	YAML
 	make install
-	kubectl wait '--for=jsonpath={.status.conditions[0].type}' crd/banners.web.example.com # Without any condition the next line would fail.
-	kubectl wait --for=condition=Established crd/banners.web.example.com
 	kubectl create secret generic banner-words --from-literal=text=Hello
 	kubectl apply -k config/samples
 } >/dev/null

@@ -112,7 +112,6 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(out, "watches.yaml:9:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
-	d.established("crd/hellos.demo.myorg.tld", "crd/fronts.demo.myorg.tld")
 	d.run(0, "kubectl", "apply", "--server-side", "-k", "config/default")
 	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")

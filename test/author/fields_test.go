@@ -37,7 +37,6 @@ func TestWhatAFileMayNotHave(t *testing.T) {
 	}
 	refuses() // By the definition of the project.
 	d.run(0, "make", "install")
-	d.established("crd/stores.shop.myorg.tld")
 	refuses() // By the API server's.
 
 	const path = "config/crd/bases/shop.myorg.tld_stores.yaml"
@@ -64,7 +63,6 @@ func TestAFileHasNoStatus(t *testing.T) {
 	d.newProject()
 	scratch.Write(t, d.dir, map[string]string{"roles/store/tasks/main.yml": statusTask})
 	d.run(0, "make", "install")
-	d.established("crd/stores.shop.myorg.tld")
 	out := d.run(1, d.ensign, "run-once", "-f", sample)
 	d.wants(out, "note: a task asked the API server for store/store-sample itself, to read it or to write its status. run-once -f does not create it.")
 	d.wants(out, "(kubectl apply -n default -f "+sample+"), then give its name: run-once store/store-sample -n default")

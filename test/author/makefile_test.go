@@ -209,7 +209,6 @@ func (d *desk) buildsTheImage() {
 func (d *desk) installsAndUninstalls(p project) {
 	d.t.Helper()
 	d.run(0, "make", "install")
-	d.established(d.definitions()...)
 	d.run(0, "kubectl", "apply", "--dry-run=server", "-k", "config/samples")
 	if strings.Contains(strings.Join(p.kinds[0].flags, " "), "--finalizer") {
 		d.run(0, "kubectl", "apply", "-k", "config/samples")
