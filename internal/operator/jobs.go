@@ -108,6 +108,7 @@ func (c *components) runInJobs() (*jobRuns, error) {
 	_, port, _ := net.SplitHostPort(server.Address())
 	j.source.Address = cmp.Or(c.options.JobAddress, net.JoinHostPort(c.recordName("jobs")+"."+namespace+".svc", port))
 	c.leftovers.add(j.executor)
+	c.probes.readyz.checks["jobs"] = j.executor.Check
 	if err := errors.Join(c.addServer(server.Server()), c.Add(j.executor)); err != nil {
 		return nil, fmt.Errorf("add what runs in Jobs need: %w", err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -42,6 +44,8 @@ type jobCluster struct {
 	jobList batchlisters.JobLister
 	podList corelisters.PodLister
 	synced  []cache.InformerSynced
+	// failed is why the API server did not show the Jobs and pods, the last time that it did not.
+	failed atomic.Pointer[error]
 	// stopped is closed when the manager begins to stop.
 	stopped chan struct{}
 }
@@ -56,12 +60,29 @@ func newCluster(client kubernetes.Interface, namespace, operator string, log log
 		added, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(object any) { changed(jobOf(object)) }, UpdateFunc: func(before, _ any) { changed(jobOf(before)) }, DeleteFunc: func(object any) { changed(jobOf(object)) },
 		})
-		if err != nil {
+		if err := errors.Join(err, informer.SetWatchErrorHandlerWithContext(c.notFollowed)); err != nil {
 			return nil, fmt.Errorf("follow the Jobs of runs: %w", err)
 		}
 		c.synced = append(c.synced, added.HasSynced)
 	}
 	return c, nil
+}
+
+func (c *jobCluster) notFollowed(ctx context.Context, r *cache.Reflector, err error) {
+	c.failed.Store(&err)
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// Check is a check of the manager's readiness. It fails until the Jobs and pods of runs are known: until then
+// each run waits, because an earlier manager may have begun it.
+func (c *jobCluster) Check(*http.Request) error {
+	if !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() }) {
+		return nil
+	}
+	if err := c.failed.Load(); err != nil {
+		return fmt.Errorf("no run begins before the Jobs and pods of the namespace %s are known: %w", c.namespace, *err)
+	}
+	return fmt.Errorf("the Jobs and pods of the namespace %s are not known yet", c.namespace)
 }
 
 // jobOf returns the UID of a Job, or of the Job that a pod belongs to.

@@ -353,6 +353,31 @@ func (b *bench) forbid() {
 	})
 }
 
+// Runs wait for it, and somebody has to be told.
+func TestTheManagerIsNotReadyBeforeItKnowsTheJobs(t *testing.T) {
+	b := newBench(t)
+	b.client.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("no rights"))
+	})
+	x, err := New(b.client, "ops", "ours", logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Check(nil); err == nil || !strings.Contains(err.Error(), "not known yet") {
+		t.Error(err)
+	}
+	go func() { _ = x.Start(t.Context()) }()
+	scratchWait(b, func() *error {
+		if err := x.Check(nil); err == nil || !strings.Contains(err.Error(), "no rights") {
+			return nil
+		}
+		return &err
+	})
+	if err := newBench(t).manager(t.Context()).Check(nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // The manager goes on, so that the run is not left to the next one: somebody has to be told.
 func TestARunThatCannotBeEndedFails(t *testing.T) {
 	b := newBench(t)
