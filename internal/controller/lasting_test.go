@@ -183,16 +183,17 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 		b.engine.Runner = &remote{run: func(ctx context.Context, attempt engine.Attempt) runner.Result {
 			for _, step := range []struct {
 				place, waits string
-				after        time.Duration
 				want         string
+				phase        Phase
 			}{
-				{"", "exceeded quota: q", 3 * time.Second, "Running reconciliation, waiting: exceeded quota: q"},
-				{"", "Unschedulable: 0/2", 3 * time.Second, "Running reconciliation, waiting: Unschedulable: 0/2"},
-				{"pod p", "", 3 * time.Second, "Running reconciliation in pod p"},
+				{"", "exceeded quota: q", "Running reconciliation, waiting: exceeded quota: q", PhaseWaiting},
+				{"", "Unschedulable: 0/2", "Running reconciliation, waiting: Unschedulable: 0/2", PhaseWaiting},
+				{"pod p", "", "Running reconciliation in pod p", PhaseRunning},
 			} {
 				attempt.Placed(step.place, step.waits)
-				time.Sleep(step.after)
+				time.Sleep(3 * time.Second)
 				wantEqual(t, step.want, shown())
+				wantPhase(t, b, step.want, step.phase)
 			}
 			return succeed(ctx, runner.Spec{})
 		}}

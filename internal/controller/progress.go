@@ -22,18 +22,23 @@ const placePause = time.Second
 type progress struct {
 	// moved gets a value when the run executes elsewhere, or waits for something else.
 	moved chan struct{}
+	// enter counts the CR in another phase.
+	enter func(Phase)
 
 	mu      sync.Mutex
 	now     status.Progress
 	changes int // of now
 }
 
-func newProgress() *progress { return &progress{moved: make(chan struct{}, 1)} }
+func newProgress(enter func(Phase)) *progress {
+	return &progress{moved: make(chan struct{}, 1), enter: enter}
+}
 
 func (p *progress) begin(task string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now.Task, p.now.Since, p.now.Waits = task, now, ""
+	p.setWaits("")
+	p.now.Task, p.now.Since = task, now
 	p.changes++
 }
 
@@ -47,8 +52,20 @@ func (p *progress) placed(place, waits string) {
 		default: // It is to be shown already.
 		}
 	}
-	p.now.Place, p.now.Waits = place, waits
+	p.setWaits(waits)
+	p.now.Place = place
 	p.changes++
+}
+
+// setWaits sets what the run waits for until its content begins.
+func (p *progress) setWaits(waits string) {
+	switch {
+	case waits != "" && p.now.Waits == "":
+		p.enter(PhaseWaiting)
+	case waits == "" && p.now.Waits != "":
+		p.enter(PhaseRunning)
+	}
+	p.now.Waits = waits
 }
 
 func (p *progress) report(generation int64) (report status.Report, changes int) {
