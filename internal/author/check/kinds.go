@@ -51,7 +51,8 @@ func (p *Project) kinds(u *Unit) {
 // use is what a path of watches.yaml is for.
 type use struct{ id, empty, hint string }
 
-var ( //nolint:gochecknoglobals // Constants.
+//nolint:gochecknoglobals // Constants.
+var (
 	ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"}
 	ofAccount   = use{"account-path", "no resource can name its service account, so that each is refused or has the account of serviceAccountName", ""}
 )

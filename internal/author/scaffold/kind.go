@@ -241,6 +241,6 @@ func exists(dir, path string) bool {
 }
 
 // apiVersion returns the API version of a kind of the project; its group may be the domain alone.
-func (p *Project) apiVersion(group, version string) string {
+func (p Project) apiVersion(group, version string) string {
 	return strings.TrimPrefix(group+"."+p.Domain, ".") + "/" + version
 }
