@@ -3,11 +3,12 @@
 #   docker build --target base -t ensign-base .   what operators build FROM: docs/howto-base-image.md
 #   docker build -t ensign:dev .                  the operator of this tree, hardened
 #
-# The bases are arguments, so that a mirror and a digest can be chosen where an image is built:
+# The bases are arguments, so that a mirror or another digest can be chosen where an image is built:
 #   --build-arg PYTHON_IMAGE=registry.example/python:3.13-slim@sha256:…
+# Renovate keeps the digests.
 # PYTHON_IMAGE is Debian with Python 3.12 or later, whose python3 and pip are in /usr/local/bin.
-ARG GO_IMAGE=golang:1.26
-ARG PYTHON_IMAGE=python:3.13-slim
+ARG GO_IMAGE=golang:1.26@sha256:0f063af2d465d8dcae54cce04278ada488b96f77b42449c8d071e47d016cc65a
+ARG PYTHON_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 # The compiler runs on the builder's processor, whatever the image is for.
 FROM --platform=${BUILDPLATFORM} ${GO_IMAGE} AS manager
