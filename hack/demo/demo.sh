@@ -172,7 +172,7 @@ break_it() {
   serves 9.0
 }
 
-mend() {
+fix_it() {
   kubectl -n "$namespace" apply -f config/samples/secrets.yaml
   reported Successful
   serves 9.1
@@ -334,8 +334,8 @@ serves 9.0
 step "Break it" "A Secret that the spec names is deleted, and the version changed once more. The role notices and says so: in the log with the task's whole output, and in the status. The server itself is left alone."
 break_it
 
-step "Mend it" "The Secret comes back. Nothing else has to be done: a failed run is repeated, after a pause that grows with each failure."
-mend
+step "Fix it" "The Secret comes back. Nothing else has to be done: a failed run is repeated, after a pause that grows with each failure."
+fix_it
 
 step "Delete it" "The object has a finalizer: the role mysqlcluster_finalizer runs first, stops the server and deletes its volume. Then the object goes, and the garbage collector takes what belonged to it."
 delete_it

@@ -3,7 +3,7 @@
 // Options has a field for each flag and the environment variables. Options.Check
 // finds everything that is wrong with them, before the manager contacts anything.
 // The package also reads the memory limit of the machine and derives from it how many
-// runs may be live at once (capacity.go).
+// runs may run at once (capacity.go).
 //
 // It does not parse the command line (package cli does), does not look at Ansible
 // content, and does not contact the API server.

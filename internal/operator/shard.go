@@ -31,7 +31,7 @@ func parseShard(o ctrl.Options, e options.Options) (labels.Selector, error) {
 	}
 	selector, err := labels.Parse(e.WatchLabelSelector)
 	if err == nil && !o.LeaderElection {
-		err = errors.New("needs leader election (--leader-elect, in Go ctrl.Options.LeaderElection): by its lease, the managers of other resources know whether this one is still at work")
+		err = errors.New("needs leader election (--leader-elect, in Go ctrl.Options.LeaderElection): by its lease, the managers of other resources know whether this one is still running")
 	}
 	if err != nil {
 		return nil, &options.Error{Field: "WatchLabelSelector", Value: e.WatchLabelSelector, Err: err}

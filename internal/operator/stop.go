@@ -72,7 +72,7 @@ func (s stopper) drain(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	if s.lost() == nil {
-		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
+		s.log.Info("stopping: no new runs, those that are running are ended, their statuses are written")
 	}
 	s.runs.Stop()
 	if err := s.waitForRuns(s.grace - s.grace/10); err != nil {
@@ -90,7 +90,7 @@ func (s stopper) watchLease(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-s.fence.Lost():
-		s.log.Info("the lease is not surely held any more: live runs are ended, nothing is written")
+		s.log.Info("the lease is not surely held any more: all runs are ended, nothing is written")
 		return fence.ErrLost
 	}
 }

@@ -149,7 +149,7 @@ func specVariables(spec map[string]any, o Options, problems, dropped *problemLis
 		name, at := names[key], root.field(key)
 		switch actionFor(name, o) {
 		case refuse:
-			problems.add(at, "is the variable %s, which steers Ansible itself; rename the field", quote(name))
+			problems.add(at, "is the variable %s, which controls Ansible itself; rename the field", quote(name))
 		case drop:
 			dropped.add(at, "is the variable %s, which Ansible sets itself", quote(name))
 		case allow:

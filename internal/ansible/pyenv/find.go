@@ -150,7 +150,7 @@ func (s Search) interpreter(env Env) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", fmt.Errorf("the Python of %s is gone (first line %q); make the environment anew", runnerName, first)
+	return "", fmt.Errorf("the Python of %s is gone (first line %q); make the environment again", runnerName, first)
 }
 
 func (s Search) lookPath(name string) string {

@@ -89,7 +89,7 @@ func (p *Project) fields(u *Unit) {
 		switch {
 		case strings.HasPrefix(name, "ansible_"), strings.HasPrefix(name, "_ansible_"), strings.HasPrefix(name, "__ansible_"), strings.HasPrefix(name, "inventory_"), name == "group_names", name == "omit":
 			p.add(finding{
-				"refused-name", report.Error, at, "the field " + v.Keys[name].Value + " becomes the variable " + name + ", which steers Ansible itself",
+				"refused-name", report.Error, at, "the field " + v.Keys[name].Value + " becomes the variable " + name + ", which controls Ansible itself",
 				"a resource with the field is refused: Failure, reason InvalidSpec", "rename the field",
 			})
 		case slices.Contains(strings.Fields("groups hostvars vars environment playbook_dir play_hosts role_name role_names role_path role_uuid"), name):

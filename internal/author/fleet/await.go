@@ -77,5 +77,5 @@ func (o Order) late(ctx context.Context, kind kinds.Kind, last *unstructured.Uns
 	if o.Verb == Suspend {
 		what = "no pause is shown"
 	}
-	return fmt.Errorf("%s within --timeout (it is %s): is the operator at work, and does the kind's schema keep its status?", what, row.Outcome)
+	return fmt.Errorf("%s within --timeout (it is %s): is the operator running, and does the kind's schema keep its status?", what, row.Outcome)
 }

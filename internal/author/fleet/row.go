@@ -35,7 +35,7 @@ const (
 	Ignored Outcome = "Ignored"
 	// Unreported: the manager writes no status for this watch.
 	Unreported Outcome = "Unreported"
-	// Deleted is that of a CR that went while it was followed.
+	// Deleted is that of a CR that went while it was watched.
 	Deleted Outcome = "Deleted"
 )
 

@@ -62,7 +62,7 @@ type definition struct {
 
 // specIn finds the schema of a version in the text of a definition.
 func specIn(text []byte, version string) (d definition, err error) {
-	const remedy = "restore it, or move the file away and repeat the command, which then writes it anew"
+	const remedy = "restore it, or move the file away and repeat the command, which then writes it again"
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return d, fmt.Errorf(" %w: %s", err, remedy)
@@ -106,7 +106,7 @@ func (d definition) replaced(text []byte, k *Kind) ([]byte, error) {
 	}
 	result := []byte(strings.Join(lines, "\n") + "\n")
 	if _, err := specIn(result, k.Version); err != nil {
-		return nil, fmt.Errorf("%d: the schema is written in a way that this program cannot change: move the file away and repeat the command, which then writes it anew", d.key.Line)
+		return nil, fmt.Errorf("%d: the schema is written in a way that this program cannot change: move the file away and repeat the command, which then writes it again", d.key.Line)
 	}
 	return result, nil
 }

@@ -110,7 +110,7 @@ func (c *jobCluster) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a manager that takes over knows the
-// live Jobs at once.
+// Jobs that run at once.
 func (c *jobCluster) NeedLeaderElection() bool { return false }
 
 // waitUntilKnown returns when the Jobs are known, or ctx ends.

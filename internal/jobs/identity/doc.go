@@ -1,4 +1,4 @@
-// Package identity has what the managers of one operator share, so that the agent of a live Job
+// Package identity has what the managers of one operator share, so that the agent of a running Job
 // goes on with whichever of them leads: a secret seed, kept in a Secret. Two things are derived
 // from it.
 //

@@ -68,10 +68,10 @@ type Options struct {
 	// Namespaces are the namespaces in which kinds are watched; none means all.
 	Namespaces []string
 	Discovery  Discovery
-	// Record may be nil. The next manager then follows a kind only once a run has written a
+	// Record may be nil. The next manager then watches a kind only once a run has written a
 	// child of it.
 	Record Record
-	// UnusedKindTimeout is how long a kind without children stays followed; 0 means 10 minutes.
+	// UnusedKindTimeout is how long a kind without children stays watched; 0 means 10 minutes.
 	UnusedKindTimeout time.Duration
 	// OnUnknownWrite is called for each write of a run whose result is not known; nil for none.
 	OnUnknownWrite func(access.Cause)

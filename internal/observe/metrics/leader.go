@@ -12,7 +12,7 @@ import (
 type Leader interface {
 	// Leads reports whether this manager leads.
 	Leads() bool
-	// Slots returns how many runs may be live at once.
+	// Slots returns how many runs may execute at once.
 	Slots() int
 	// Waiting returns how many CRs of the watch wait for a slot.
 	Waiting(watch schema.GroupVersionKind) int

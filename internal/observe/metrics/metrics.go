@@ -74,7 +74,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
 		}, []string{labelGVK}),
 		live: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ansible_operator_live_runs", Help: "Runs at work now.",
+			Name: "ansible_operator_live_runs", Help: "Runs that are running.",
 		}, []string{labelGVK}),
 		failedTasks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ansible_operator_failed_tasks_total", Help: "Tasks that failed on a host, ignored and rescued ones included.",

@@ -15,7 +15,7 @@ description:
   - Changes a metric that the operator shows to Prometheus, beside its own at its metrics endpoint. The first
     use of a name makes the metric.
   - Exactly one of O(counter), O(gauge), O(histogram) and O(summary) is given. A name keeps its kind as long as
-    the operator's process lives, and metrics begin anew with it.
+    the operator's process lives, and metrics begin again with it.
 options:
   name:
     description: Name of the metric.

@@ -14,7 +14,7 @@ author: The Ensign authors (@ensign-operator)
 description:
   - The run goes on to its end and its result is written to the status of the custom resource.
     Then, after the given time, the operator runs again for that custom resource.
-  - Of several wishes in one run the shortest counts. In a run that fails, the operator's pause after
+  - If a run asks several times, the shortest counts. In a run that fails, the operator's pause after
     failures counts instead.
   - Outside of an operator's run the module does nothing, and RV(msg) says so.
 options:
