@@ -43,3 +43,11 @@ func TestVersionsOfKubernetesAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestTheMatrixIsTheSameInBothPlaces: README's table of what passed is that of docs/versioning.md.
+func TestTheMatrixIsTheSameInBothPlaces(t *testing.T) {
+	const table = `(?s)(\| Kubernetes \| contract \|.*?)\n\n`
+	if got, want := first(t, "README.md", table), first(t, "docs/versioning.md", table); got != want {
+		t.Errorf("README.md has\n%s\nwant the table of docs/versioning.md\n%s", got, want)
+	}
+}
