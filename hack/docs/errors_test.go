@@ -1,8 +1,11 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,6 +46,32 @@ func (s *source) messages(dir string) []string {
 	})
 }
 
+// logged returns the warnings and the errors that the manager logs, but for those of runs, which
+// docs/reference-logs.md has.
+func (s *source) logged() (messages []string) {
+	ofRuns := []string{"task failed", "host unreachable", "run failed"}
+	dirs := map[string]bool{}
+	for name := range s.files {
+		if strings.HasPrefix(name, "internal/") {
+			dirs[path.Dir(name)] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		messages = append(messages, s.literals(dir, "WARNING: .+")...)
+		messages = append(messages, s.texts(dir, func(node ast.Node) []ast.Expr {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return nil
+			}
+			if named, ok := call.Fun.(*ast.SelectorExpr); !ok || named.Sel.Name != "Error" || fmt.Sprint(named.X) == "http" {
+				return nil
+			}
+			return call.Args[1:2]
+		})...)
+	}
+	return without(messages, ofRuns...)
+}
+
 // TestEachErrorIsInTheIndex: who searches the page for what is shown finds it, and what the page
 // has is shown.
 func TestEachErrorIsInTheIndex(t *testing.T) {
@@ -78,7 +107,13 @@ func TestEachErrorIsInTheIndex(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range said {
+	logged := firstCells(part(t, page, "\n## Warnings and errors in the log\n", "\n## "))
+	for _, message := range s.logged() {
+		if !slices.ContainsFunc(logged, func(text string) bool { return strings.Contains(message, text) }) {
+			t.Errorf("no row has a part of what is logged: %q", message)
+		}
+	}
+	for _, text := range slices.Concat(said, logged) {
 		if !strings.Contains(text, "LINE") && !s.says(text) {
 			t.Errorf("no program says %q", text)
 		}
