@@ -168,6 +168,20 @@ func TestWhatIsSaidOfSpeedWasMeasured(t *testing.T) {
 	}
 }
 
+// TestFiguresOfTheComparisonWereMeasured: each figure with a unit stands in the page or the example that measured it.
+func TestFiguresOfTheComparisonWereMeasured(t *testing.T) {
+	sources := read(t, "docs/performance.md") + read(t, "examples/visitors/README.md")
+	figures := regexp.MustCompile(`\b\d+(?:\.\d+)? (?:s|ms|MiB)\b`).FindAllString(read(t, "docs/explanation-comparison.md"), -1)
+	for _, figure := range figures {
+		if figure != "100 ms" && !strings.Contains(sources, " "+figure) { // That is a limit in round numbers.
+			t.Errorf("docs/explanation-comparison.md says %s, which was not measured", figure)
+		}
+	}
+	if len(figures) < 10 {
+		t.Errorf("it has %d figures only", len(figures))
+	}
+}
+
 // TestThisOperatorsKindsAreNamedInFull: whoever lists the kinds of this repository's operator, or
 // deletes or shows all CRs, names all of them.
 func TestThisOperatorsKindsAreNamedInFull(t *testing.T) {
