@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -482,6 +483,52 @@ func TestAPodThatIsEndedByKubernetesFails(t *testing.T) {
 
 // People can read the log of a pod that has ended without a result until the next run replaces its Job,
 // which may use up the quota for the next one.
+// Nothing of a Job changes when its pod is refused, so that the manager has to look again soon after it was admitted.
+func TestARefusedPodIsToldOfSoonAlsoAfterALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		b := newBench(t)
+		x := b.manager(ctx)
+		result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+		job := b.job(x)
+		suspend := func(suspended bool) {
+			job.Labels[queueLabel], job.Spec.Suspend = "nightly", &suspended
+			if _, err := b.client.BatchV1().Jobs("ops").Update(ctx, job, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		says := func(words string) time.Duration {
+			for began := time.Now(); ; {
+				select {
+				case said := <-b.placed:
+					if strings.Contains(said, words) {
+						return time.Since(began)
+					}
+				case <-time.After(time.Hour):
+					t.Fatalf("nobody says %q", words)
+				}
+			}
+		}
+		suspend(true)
+		says(`until the queue "nightly" admits it`)
+		time.Sleep(10*time.Minute + 5*time.Second)
+		suspend(false)
+		time.Sleep(time.Second)
+		refused := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "e"}, Reason: "FailedCreate", Message: "exceeded quota: team",
+			InvolvedObject: corev1.ObjectReference{UID: job.UID}, LastTimestamp: metav1.Now(),
+		}
+		if _, err := b.client.CoreV1().Events("ops").Create(ctx, refused, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := says("exceeded quota: team"); took > 10*time.Second {
+			t.Errorf("it was told after %s", took)
+		}
+		stop()
+		b.end(result)
+	})
+}
+
 func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 	b := newBench(t)
 	b.client.PrependReactor("create", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {

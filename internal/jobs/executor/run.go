@@ -165,6 +165,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			}
 		case <-r.changed:
 			pause = lookPause
+			timer.Reset(pause) // What follows from the change, such as a pod that is refused, may change nothing here.
 			if r.unbegun.Load() {
 				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
 			}
