@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,13 +13,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("a run in a Job", func() {
@@ -123,6 +127,66 @@ var _ = Describe("a run in a Job", func() {
 	})
 })
 
+var _ = Describe("a run in a Job, for which nothing is to run any more", func() {
+	It("goes on when its resource is paused, and is ended by the next manager", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		pause := func(cr *unstructured.Unstructured, value string) {
+			patch := `{"metadata":{"annotations":{"ansible.sdk.operatorframework.io/paused":` + value + `}}}`
+			Expect(ground.Client.Patch(ctx, cr.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+		}
+		short, long := o.create(ctx, "short", map[string]any{"seconds": 3.0}), o.create(ctx, "long", map[string]any{"seconds": 600.0})
+		at(ctx, long, lives, 1)
+		at(ctx, short, lives, 1)
+		pause(short, `"true"`)
+		Expect(o.Outcome(ctx, short)).To(HaveField("Reason", "Successful"), "as in the operator's pod")
+		pause(long, `"true"`)
+		Expect(o.Kill()).To(Succeed())
+		o.Start(ctx, work.Kind)
+		o.leavesNothing(ctx)
+		for _, cr := range []*unstructured.Unstructured{short, long} {
+			Eventually(ctx, o.Condition(cr, "Running")).Should(HaveField("Reason", "Paused"))
+			Expect(counted(cr, begins)).To(Equal(1))
+		}
+		pause(long, "null")
+		at(ctx, long, begins, 2)
+		Expect(ground.Client.Delete(ctx, long)).To(Succeed())
+		o.leavesNothing(ctx)
+	})
+})
+
+var _ = Describe("a run in a Job of a shard", func() {
+	It("has ended before another shard runs content for its resource, also when its manager is gone", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		common := append(o.Options.Args, "--leader-elect", "--leader-election-id=jobs")
+		shard := func(selector string) {
+			address, err := harness.FreeAddress()
+			Expect(err).NotTo(HaveOccurred())
+			o.Options.Home = filepath.Join(o.Dir, selector)
+			o.Options.Args = append(slices.Clone(common), "--watch-label-selector="+selector, "--job-bind-address="+address, "--job-address="+address)
+			o.Start(ctx, work.Kind)
+		}
+		shard("!shard")
+		cr := o.create(ctx, "moves", map[string]any{"seconds": 600.0})
+		at(ctx, cr, lives, 1)
+		Expect(o.Kill()).To(Succeed())
+		Expect(ground.Client.Patch(ctx, cr.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"shard":"b"}}}`)))).To(Succeed())
+		shard("shard=b")
+		at(ctx, cr, begins, 2)
+		By("the manager of the first shard, which leaves what is not its own alone")
+		there := o.pod(ctx, cr)
+		shard("!shard")
+		Expect(o.Outcome(ctx, o.create(ctx, "stays", nil))).To(HaveField("Reason", "Successful"))
+		Expect(o.pod(ctx, cr)).To(Equal(there))
+		Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
+		o.leavesNothing(ctx)
+		Expect(counted(cr, begins)).To(Equal(2))
+		all, err := signs()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(overlaps(all)).To(BeEmpty())
+	})
+})
+
 var _ = Describe("what Kubernetes does to the pod of a run", func() {
 	It("is in the status in its own words, and never a success", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
@@ -223,6 +287,20 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		insecure := says("security", `violates PodSecurity`)
 		enforce("null")
 		Expect(o.Outcome(ctx, insecure)).To(HaveField("Reason", "Successful"))
+
+		quota = o.allowPods(ctx, "0") // So that it has no pod yet, as if the queue had suspended it at once.
+		queued := says("queued", "exceeded quota: "+quota.Name)
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: template.Name(string(queued.GetUID()))}}
+		suspend := func(suspended bool) {
+			Expect(ground.Client.Patch(ctx, job, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"nightly"}},"spec":{"suspend":%t}}`, suspended)))).To(Succeed())
+		}
+		suspend(true)
+		Eventually(ctx, o.Condition(queued, "Running")).Should(HaveField("Message", ContainSubstring(`the Job is suspended until the queue "nightly" admits it`)))
+		Expect(ground.Client.Delete(ctx, quota)).To(Succeed())
+		Consistently(ctx, o.pods).WithTimeout(site.Calm).Should(BeEmpty())
+		Expect(o.Condition(queued, "Failure")(ctx)).NotTo(HaveField("Status", "True"), "it waits, and has not failed")
+		suspend(false)
+		Expect(o.Outcome(ctx, queued)).To(HaveField("Reason", "Successful"))
 		o.leavesNothing(ctx)
 	})
 })
