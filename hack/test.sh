@@ -118,7 +118,7 @@ cold() {
 
 jobs() {
   export ENSIGN_TEST_EXECUTOR=job
-  TAGS='' RUN='/test/(runs|runs/markers|runs/outcomes|runs/secrets|safevars)$' hack/test.sh suites
+  TAGS='' RUN='/test/(accounts|runs|runs/markers|runs/outcomes|runs/secrets|safevars)$' hack/test.sh suites
   step "finalizers with runs in Jobs" \
     go test -count=1 -timeout "${limit}m" ./test/contract -v -ginkgo.v -ginkgo.no-color -ginkgo.timeout="${limit}m" -ginkgo.focus='§6 (finalizer|deleted)'
 }

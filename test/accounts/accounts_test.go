@@ -104,6 +104,7 @@ func operator(ctx context.Context) *site.Site {
 	s.Limit(
 		ctx,
 		rbacv1.PolicyRule{APIGroups: []string{group, "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}}, // With runs in Jobs.
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}},
 	)
@@ -111,6 +112,14 @@ func operator(ctx context.Context) *site.Site {
 	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "own"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create"}},
 	}}
+	if harness.InJobs() {
+		own.Rules = append(
+			own.Rules,
+			rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "delete"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}},
+		)
+	}
 	s.Create(ctx, own, binding(own, s.Namespace, "limited"))
 	s.Options.Namespace = ""
 	s.Options.Args = append(s.Options.Args, "--max-backoff=1s")

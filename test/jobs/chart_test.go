@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,6 +124,33 @@ var _ = Describe("a chart in Jobs", func() {
 		Eventually(ctx, func(ctx context.Context) error { return ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr) }).Should(MatchError(ContainSubstring("not found")))
 		Expect(o.history(cr)(ctx)).To(BeEmpty())
 		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(made), made)).To(MatchError(ContainSubstring("not found")))
+		o.leavesNothing(ctx)
+	})
+
+	It("has the rights of its service account there, and no others", func(ctx SpecContext) {
+		files := chartFiles()
+		files["watches.yaml"] += "  serviceAccountName: deployer\n"
+		o := operatorOf(ctx, files, nil)
+		o.Start(ctx, freight.Kind)
+		allow := func(resource string) {
+			name := metav1.ObjectMeta{Namespace: o.Namespace, Name: resource}
+			o.Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"*"}}}}, &rbacv1.RoleBinding{
+				ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: resource},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: o.Namespace, Name: "deployer"}},
+			})
+		}
+		allow("secrets") // Of the record, which the operator's pod reads before there is a Job.
+		cr := harness.Custom(freight, o.Namespace, "tenant", map[string]any{"word": "first"})
+		o.Create(ctx, cr)
+		Eventually(ctx, o.Condition(cr, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", And(
+			ContainSubstring("configmaps"), ContainSubstring("system:serviceaccount:"+o.Namespace+":deployer")))))
+		_, err := o.word(cr)(ctx)
+		Expect(err).To(MatchError(ContainSubstring("not found")))
+		allow("configmaps")
+		Eventually(ctx, o.word(cr)).Should(Equal("first"))
+		Eventually(ctx, o.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+		Expect(o.Metrics(ctx)).To(MatchRegexp(`mode="job"`))
+		Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
 		o.leavesNothing(ctx)
 	})
 
