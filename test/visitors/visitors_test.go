@@ -3,12 +3,16 @@ package visitors
 import (
 	"context"
 	"flag"
+	"io"
 	"maps"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,7 +121,7 @@ func made(ctx context.Context, variant string) map[string]any {
 	GinkgoHelper()
 	crd := definition(variant)
 	Expect(harness.Define(ctx, ground.Client, crd)).To(Succeed())
-	end := operator(ctx, variant)
+	metrics, end := operator(ctx, variant)
 	space := ground.Namespace(ctx)
 	app := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"title": title, "size": int64(3)}}}
 	app.SetGroupVersionKind(kind)
@@ -135,6 +140,14 @@ func made(ctx context.Context, variant string) map[string]any {
 		return ground.Kubectl(ctx, "get", "deployment", "lobby-backend", "--namespace="+space, "--output=jsonpath={.spec.replicas}")
 	}).Should(Equal("2"))
 	Expect(ground.Kubectl(ctx, "get", "secret", "lobby-mysql", "--namespace="+space, "--output=jsonpath={.data}")).To(Equal(password))
+	if variant == "ansible" {
+		By("a backend that has counted visits, whose signals the role posts")
+		tellSignals(ctx, space)
+		ground.Kubectl(ctx, "annotate", "visitorsapp", "lobby", "--namespace="+space, "ansible.sdk.operatorframework.io/reconcile-requested-at=now")
+		for _, series := range []string{`visitors_requests_total 20`, `visitors_errors_total 1`, `visitors_latency_seconds_sum 0\.25`, `visitors_saturation_ratio_bucket{le="0\.5"} [1-9]`} {
+			Eventually(ctx, func() (string, error) { return read(ctx, "http://"+metrics+"/metrics") }).Should(MatchRegexp("(?m)^" + series))
+		}
+	}
 	By("the end")
 	ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+patience.String())
 	Eventually(ctx, func(g Gomega) { g.Expect(objects(ctx, g, space)).To(BeEmpty()) }).Should(Succeed())
@@ -147,22 +160,63 @@ func made(ctx context.Context, variant string) map[string]any {
 	return found
 }
 
-// operator runs that of a variant until end is called.
-func operator(ctx context.Context, variant string) (end func()) {
+// tellSignals gives a backend of the site the address of a server that tells of 20 visits, once. Nothing runs in
+// pods here.
+func tellSignals(ctx context.Context, space string) {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.2:8000")
+	Expect(err).NotTo(HaveOccurred())
+	var asked atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := `{"requests": 0, "errors": 0, "seconds": 0, "saturation": 0}`
+		if r.Method == http.MethodPost && r.URL.Path == "/signals" && asked.Add(1) == 1 {
+			answer = `{"requests": 20, "errors": 1, "seconds": 5, "saturation": 0.3}`
+		}
+		_, _ = io.WriteString(w, answer)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	DeferCleanup(server.Close)
+	pods := &corev1.PodList{}
+	Expect(ground.Client.List(ctx, pods, client.InNamespace(space), client.MatchingLabels{"app.kubernetes.io/component": "backend"})).To(Succeed())
+	here := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning })
+	Expect(here).To(BeNumerically(">=", 0))
+	ground.Kubectl(ctx, "patch", "pod", pods.Items[here].Name, "--namespace="+space, "--subresource=status", "--type=merge", `--patch={"status": {"podIP": "127.0.0.2", "podIPs": [{"ip": "127.0.0.2"}]}}`)
+}
+
+func read(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// operator runs that of a variant until end is called. That of the role serves metrics.
+func operator(ctx context.Context, variant string) (metrics string, end func()) {
 	GinkgoHelper()
 	home, err := os.MkdirTemp("", "visitors") // Short: sockets are below it.
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, home)
 	program := filepath.Join(ground.Root, "bin", "manager")
-	args := []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}
+	metrics, err = harness.FreeAddress()
+	Expect(err).NotTo(HaveOccurred())
+	args := map[string][]string{
+		"ansible": {"--metrics-bind-address=" + metrics, "--user-metrics-bind-address=127.0.0.1:0", "--leader-election-namespace=default"},
+		"helm":    {"--metrics-bind-address=0", "--user-metrics-bind-address=0", "--leader-election-namespace=default"},
+		"go":      {"--metrics-bind-address=0", "--kubeconfig=" + ground.Cluster.Kubeconfig},
+	}[variant]
 	if variant == "go" {
 		program = filepath.Join(home, "manager")
 		run(ctx, variant, "go", "build", "-buildvcs=false", "-o", program, "./cmd")
-		args = append(args, "--kubeconfig="+ground.Cluster.Kubeconfig)
-	} else {
-		args = append(args, "--user-metrics-bind-address=0", "--leader-election-namespace=default")
 	}
-	manager := exec.Command(program, args...)
+	manager := exec.Command(program, append(args, "--health-probe-bind-address=0")...)
 	manager.Dir = filepath.Join(example, variant)
 	manager.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "ANSIBLE_GATHERING=explicit", "KUBECONFIG=" + ground.Cluster.Kubeconfig}
 	manager.Stdout, manager.Stderr = GinkgoWriter, GinkgoWriter
@@ -184,7 +238,7 @@ func operator(ctx context.Context, variant string) (end func()) {
 			_ = manager.Wait()
 		}
 	})
-	return end
+	return metrics, end
 }
 
 // objects returns those of a site that are there, comparable.
