@@ -95,6 +95,14 @@ var _ = Describe("a change", Ordered, func() {
 		Entry("not two up", "3.9.0", false),
 	)
 
+	It("of the version goes down by no more either", func(ctx context.Context) {
+		newer := object("EtcdCluster", "newer", `{"version":"3.8.0"}`)
+		Expect(ground.Client.Create(ctx, newer)).To(Succeed())
+		Expect(ground.Client.Status().Patch(ctx, newer, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"currentVersion":"3.8.0"}}`)))).To(Succeed())
+		err := ground.Client.Patch(ctx, newer, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"3.6.8"}}`)), client.DryRunAll)
+		Expect(err).To(MatchError(ContainSubstring("the cluster runs 3.8.0, and etcd goes one minor version at a time")))
+	})
+
 	It("of what cannot change is refused", func(ctx context.Context) {
 		for patch, why := range map[string]string{
 			`{"spec":{"TLS":{"static":{"member":{"peerSecret":"s"}}}}}`:                                   "TLS cannot be added or removed",

@@ -140,6 +140,11 @@ func refusesForEtcd(ctx context.Context) {
 	etcdFails(ctx, "EtcdCluster", "wrong", "See spec.version")
 	kubectl(ctx, "patch", "etcdcluster", "wrong", "--type=merge", "--patch", `{"spec":{"version":"`+olderEtcd+`"}}`)
 	etcdIsReady(ctx, "wrong")
+	By("the same where no other member is left to answer")
+	kubectl(ctx, "patch", "etcdcluster", "wrong", "--type=merge", "--patch", `{"spec":{"version":"3.6.999"}}`)
+	etcdFails(ctx, "EtcdCluster", "wrong", "See spec.version")
+	kubectl(ctx, "patch", "etcdcluster", "wrong", "--type=merge", "--patch", `{"spec":{"version":"`+olderEtcd+`"}}`)
+	etcdIsReady(ctx, "wrong")
 
 	By("texts that would be code elsewhere")
 	create(ctx, etcdCluster("texts", map[string]any{"size": int64(1), "pod": map[string]any{

@@ -141,8 +141,21 @@ class Cluster:
             "alarms": sorted({error for status in self.statuses.values() for error in status.get("errors") or []}),
             "volumes": self.volumes(),
             "replicas": self.replicas(),
-            "starts": self.oldest() if self.backup() or self.downgrade() else self.seen["version"],
+            "starts": self.starts(),
         }
+
+    def silent(self) -> bool:
+        """Tell whether there is a cluster, and no quorum of it answers."""
+        return not self.members and self.memory.get("formed") == "true"
+
+    def starts(self) -> str:
+        """Return the version in which pods start from now on."""
+        wanted = str(self.seen["version"])
+        if self.silent() and not self.statuses and not self.stuck():
+            # Nobody says what the data are like, and whether they may go to another version.
+            spec = (self.seen.get("set") or {}).get("spec")
+            return str(spec["template"]["spec"]["containers"][0]["image"]).rpartition(":v")[2] if spec else wanted
+        return self.oldest() if self.backup() or self.downgrade() else wanted
 
     def oldest(self) -> str:
         """Return the oldest version that a member runs, if any answers."""
@@ -196,6 +209,8 @@ class Cluster:
             seed = f"{self.name}-0"
             first = {"initial_cluster": f"{seed}={self.peer_url(seed)}"}
             return self.stuck() or {**wait(f"the first member starts{self.silence()}", pause="2s"), **first}
+        if step := self.stuck():
+            return step
         since = self.seen.get("available_since")
         if not since or (self.now - moment(since)).total_seconds() < self.seen["quorum_grace"]:
             return wait(f"no quorum answers; members may be starting{self.silence()}", phase="Recovering")
@@ -319,9 +334,12 @@ class Cluster:
         for name, pod in sorted(self.pods.items()):
             if self.ready(name) or pod["metadata"].get("deletionTimestamp"):
                 continue
-            if self.is_old(name) and all(self.ready(other) for other in self.voters if other != name):
+            what = waits_for(pod) & NOT_ITS_DATA - {"ContainerCreating"}
+            # Without a quorum a pod that runs is left alone: it may be what brings the quorum back.
+            alone = bool(what) if self.silent() else all(self.ready(other) for other in self.voters if other != name)
+            if self.is_old(name) and alone:
                 return {"step": "roll", "member": name, "why": f"{name} is down, and starts as the spec says now"}
-            if what := waits_for(pod) & NOT_ITS_DATA - {"ContainerCreating"}:
+            if what:
                 reasons = ", ".join(sorted(what))
                 return refuse(
                     f"pod {name} cannot start: {reasons}: {message(pod)}. See spec.version and spec.repository"

@@ -90,7 +90,15 @@ def versions(**of: str) -> Any:
     }
 
 
+def set_of(version: str) -> dict[str, Any]:
+    """Return a StatefulSet whose pods start in the version."""
+    spec = {"template": {"spec": {"containers": [{"image": f"registry:5000/etcd:v{version}"}]}}}
+    return {"metadata": {"generation": 2}, "spec": spec, "status": {"observedGeneration": 2, "updateRevision": "new"}}
+
+
 LEARNER = {"isLearner": True}
+BLOCKED = pod("db-0", False, waits="ImagePullBackOff")
+OLD = pod("db-0", revision="old")["metadata"]
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is done while all is well": (seen(), {"step": "rest", "phase": "Running"}),
     "the first member starts alone": (
@@ -193,6 +201,26 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "without a quorum nothing is changed": (
         seen(members=[], available_since=LONG_AGO),
         {"step": "lost", "phase": "Failed", "replicas": 3},
+    ),
+    "without a quorum a pod that runs is left alone": (
+        seen(members=[], available_since=LONG_AGO, pods=but("db-1", pod("db-1", False, revision="old"))),
+        {"step": "lost"},
+    ),
+    "an image that is missing is told of, where no other member is": (
+        seen(1, version="3.6.999", members=[], statuses={}, available_since=LONG_AGO, pods=[BLOCKED]),
+        {"step": "refuse", "phase": "Failed"},
+    ),
+    "a version that is taken back is the next that starts": (
+        seen(1, members=[], statuses={}, available_since=LONG_AGO, pods=[BLOCKED], set=set_of("3.6.999")),
+        {"step": "refuse", "starts": "3.6.8"},
+    ),
+    "and its pod is replaced": (
+        seen(1, members=[], statuses={}, available_since=LONG_AGO, pods=[{**BLOCKED, "metadata": OLD}]),
+        {"step": "roll", "member": "db-0"},
+    ),
+    "no pod starts in another version while no member says what it runs": (
+        seen(version="3.7.0", members=[], statuses={}, backup={}, set=set_of("3.6.8")),
+        {"step": "wait", "starts": "3.6.8"},
     ),
     "what is noted of volumes outlives the quorum": (
         seen(members=[]),
