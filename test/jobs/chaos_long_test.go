@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/procfs"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -186,6 +188,27 @@ var _ = Describe("a run of twenty minutes", func() {
 		}
 		Eventually(ctx, o.Condition(cr, "Successful"), time.Hour).Should(HaveField("Status", "True"))
 		Expect(counted(cr, begins)).To(Equal(1))
+		o.leavesNothing(ctx)
+	})
+})
+
+var _ = Describe("a run that ends while no manager is there, nor comes before its pod has gone", func() {
+	It("has its result all the same, by the termination message", func(ctx SpecContext) {
+		o := newOperator(ctx, "10m")
+		o.Start(ctx, work.Kind)
+		good, bad := o.create(ctx, "good", map[string]any{"seconds": 3.0}), o.create(ctx, "bad", map[string]any{"seconds": 3.0, "fails": true})
+		at(ctx, good, lives, 1)
+		at(ctx, bad, lives, 1)
+		Expect(o.Kill()).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) (bool, error) {
+			pods, err := o.pods(ctx)
+			return len(pods) == 2 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodSucceeded }), err
+		}).Should(BeTrue(), "the agents give up")
+		o.Start(ctx, work.Kind)
+		Expect(o.Outcome(ctx, good)).To(HaveField("Reason", "Successful"))
+		Expect(counted(good, begins)).To(Equal(1))
+		Expect(o.Outcome(ctx, bad)).To(HaveField("Reason", "Failed"))
+		Expect(ground.Client.Delete(ctx, bad)).To(Succeed())
 		o.leavesNothing(ctx)
 	})
 })
