@@ -48,6 +48,13 @@ made() { "$work/release" "$@"; }
 # reference NAME prints the image of images.txt, by its digest.
 reference() { awk -v name="$1" '$1 == name { print $2 }' "$out/images.txt" | grep . || die "images.txt does not have $1: run the step images first"; }
 
+# one NAME ARCH prints the image of one processor, by its digest.
+one() {
+  local index
+  index=$(reference "$1")
+  printf '%s@%s' "${index%@*}" "$(tool crane digest --platform "linux/$2" "$index")"
+}
+
 # note NAME REFERENCE writes the image into images.txt, in the place of what stood there.
 note() {
   touch "$out/images.txt"
@@ -151,10 +158,10 @@ sbom() {
 
 sums() { (cd "$out" && rm -f SHA256SUMS* release.pub && sha256sum -- * >SHA256SUMS); }
 
-# sign signs the checksums, which name each file, and each image. A key of one's own needs neither the network nor the log of
+# sign signs the checksums, which name each file, and each image, to which it attaches its SBOM. A key of one's own needs neither the network nor the log of
 # all signatures: what is signed for a try does not belong there.
 sign() {
-  local with=() image
+  local with=() image name arch
   hack/tools/build.sh cosign
   if [[ -n $dry ]]; then
     export COSIGN_PASSWORD=
@@ -173,11 +180,16 @@ sign() {
   esac
   tool cosign sign-blob --yes "${with[@]}" --bundle "$out/SHA256SUMS.sigstore.json" "$out/SHA256SUMS" 2>&1
   while read -r _ image; do tool cosign sign --yes --recursive "${with[@]}" "$image" 2>&1; done <"$out/images.txt"
+  for name in ensign-base ensign; do
+    for arch in $arches; do
+      tool cosign attest --yes "${with[@]}" --type cyclonedx --predicate "$out/image-$name-$arch.cdx.json" "$(one "$name" "$arch")" 2>&1
+    done
+  done
 }
 
 # check looks at the release as somebody who fetches it.
 check() {
-  local name image program said by=(--certificate-oidc-issuer https://token.actions.githubusercontent.com --certificate-identity-regexp "^https://github.com/")
+  local name arch image program said by=(--certificate-oidc-issuer https://token.actions.githubusercontent.com --certificate-identity-regexp "^https://github.com/")
   hack/tools/build.sh cosign
   [[ ! -f $out/release.pub ]] || by=(--key "$out/release.pub" --insecure-ignore-tlog)
   (cd "$out" && sha256sum --check --quiet SHA256SUMS)
@@ -188,6 +200,12 @@ check() {
     tool cosign verify "${by[@]}" "$image" >"$work/verified" 2>&1 || { cat "$work/verified" && die "the signature of $name is not right"; }
     printf '%s is there, and signed: %s\n' "$name" "$image"
   done <"$out/images.txt"
+  for name in ensign-base ensign; do
+    for arch in $arches; do
+      tool cosign verify-attestation "${by[@]}" --type cyclonedx "$(one "$name" "$arch")" >"$work/verified" 2>&1 || { cat "$work/verified" && die "the SBOM of $name for $arch is not attached"; }
+      printf '%s for %s has its SBOM\n' "$name" "$arch"
+    done
+  done
   made check "$out" "$version"
   program=ensign-$version-$(go env GOHOSTOS)-$(go env GOHOSTARCH)
   tar -C "$work" -xzf "$out/$program.tar.gz"
