@@ -197,6 +197,9 @@ etcd() {
 }
 
 case ${1:-} in
+mysql | mariadb | product | fixture | generated | hybrid | visitors | etcd) alive || die "the node is not up: make node-up" ;;
+esac
+case ${1:-} in
 program | mysql | mariadb | product | fixture | project | generated | hybrid | visitors | etcd) "$@" ;;
 *) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | mariadb | product | fixture | project DIR [NAME] | generated | hybrid | visitors [VARIANT…] | etcd" ;;
 esac

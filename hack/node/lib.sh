@@ -9,7 +9,7 @@ export HOME=${HOME:-$(echo ~)}
 # Parameters; each can be set in the environment.
 : "${NODE_NAME:=ensign-node}"      # of the node, its network namespace and its cgroup
 : "${NODE_WORK:=$root/.dev/node}"  # all that is made: programs, images, state, logs
-: "${NODE_NET:=10.250.0}"          # its .1 is the machine, .2 the node
+: "${NODE_NET:=10.250.0}"          # three numbers: with .1 behind them it is the machine, with .2 the node
 
 pod_cidr=10.244.0.0/24 service_cidr=10.96.0.0/16 # DNS is 10.96.0.10, see cluster.yaml
 host_ip=$NODE_NET.1 node_ip=$NODE_NET.2 api_port=6443
@@ -35,6 +35,8 @@ cannot() {
   printf 'node: this machine cannot run a node: %s\n' "$*" >&2
   exit 77
 }
+
+[[ $NODE_NET =~ ^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$ ]] || die "NODE_NET is $NODE_NET; it takes the first three numbers of a network, such as 10.250.0"
 
 kubectl() { "$controlplane/kubectl" "$@"; }
 ctr() { in_node "$bin/ctr" --address "$socket" --namespace k8s.io "$@"; }

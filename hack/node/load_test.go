@@ -33,6 +33,28 @@ func TestAProjectThatCannotBeLoadedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestAnImageIsNotBuiltWithoutANode(t *testing.T) {
+	for _, image := range []string{"mysql", "mariadb", "product", "fixture", "generated", "hybrid", "visitors", "etcd"} {
+		cmd := exec.Command("./image.sh", image)
+		cmd.Env = append(os.Environ(), "NODE_WORK="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err == nil || string(out) != "node: the node is not up: make node-up\n" {
+			t.Errorf("%s: got %v, %q", image, err, out)
+		}
+	}
+}
+
+func TestANetworkThatIsNoneIsNamed(t *testing.T) {
+	for _, network := range []string{"10.250.0.0/24", "10.250", "10.250.0.1", "somewhere"} {
+		cmd := exec.Command("./node.sh", "kubeconfig")
+		cmd.Env = append(os.Environ(), "NODE_WORK="+t.TempDir(), "NODE_NET="+network)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "NODE_NET is "+network) || !strings.Contains(string(out), "such as 10.250.0") {
+			t.Errorf("got %v, %q", err, out)
+		}
+	}
+}
+
 func TestABuildOfAnImageSaysWhichStepItIsAt(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", `source ../image/builder.sh
