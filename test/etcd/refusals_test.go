@@ -44,6 +44,8 @@ var _ = DescribeTable("what the API server refuses", func(ctx context.Context, k
 	Entry("a version that is a flag", "EtcdCluster", "db", `{"version":"3.6.8 --force-new-cluster"}`, "spec.version"),
 	Entry("a version with a digest", "EtcdCluster", "db", `{"version":"3.6.8@sha256:00"}`, "spec.version"),
 	Entry("a version that is a template", "EtcdCluster", "db", `{"version":"{{ 1 }}"}`, "spec.version"),
+	Entry("a version that is a word", "EtcdCluster", "db", `{"version":"latest"}`, "spec.version"),
+	Entry("a version of no image", "EtcdCluster", "db", `{"version":"3.06.8"}`, "spec.version"),
 	Entry("a version that is too old", "EtcdCluster", "db", `{"version":"3.5.20"}`, "the oldest that the operator knows"),
 	Entry("a repository with a tag", "EtcdCluster", "db", `{"repository":"quay.io/coreos/etcd:latest"}`, "spec.repository"),
 	Entry("a label of the operator's", "EtcdCluster", "db", `{"pod":{"labels":{"etcd_cluster":"other"}}}`, "spec.pod.labels"),
