@@ -135,6 +135,18 @@ func refusesForEtcd(ctx context.Context) {
 	}}}))
 	etcdFails(ctx, "EtcdCluster", "secretless", "Secret default/nowhere, named by spec.TLS.static.member.serverSecret, does not exist")
 
+	By("a Secret and a claim of a backup that are not there")
+	for name, spec := range map[string]map[string]any{
+		"unclaimed": {"etcdEndpoints": []any{"http://a:2379"}, "backupPolicy": map[string]any{"timeoutInSecond": int64(5)}},
+		"unsecret":  {"etcdEndpoints": []any{"https://a:2379"}, "clientTLSSecret": "nowhere"},
+	} {
+		spec["storageType"], spec["persistentVolumeClaim"] = "PersistentVolumeClaim", map[string]any{"claimName": "nowhere"}
+		create(ctx, harness.Custom(etcdKind("EtcdBackup"), namespace, name, spec))
+	}
+	etcdFails(ctx, "EtcdBackup", "unclaimed", `persistentvolumeclaim "nowhere" not found`)
+	etcdFails(ctx, "EtcdBackup", "unsecret", "spec.clientTLSSecret: there is no Secret default/nowhere")
+	kubectl(ctx, "delete", "etcdbackups", "unclaimed", "unsecret", "--timeout=1m")
+
 	By("a version without an image, which is taken back")
 	create(ctx, etcdCluster("wrong", map[string]any{"size": int64(1), "version": "3.6.999"}))
 	etcdFails(ctx, "EtcdCluster", "wrong", "See spec.version")

@@ -62,6 +62,19 @@ def etcdbackup_printed(log: str) -> Object:
     return {}
 
 
+def etcdbackup_over(jobs: list[Object], now: str = "", before: int = 0) -> bool:
+    """Return whether the Job has ended or is gone; with a time, also whether so many seconds are left of its limit."""
+    if not jobs:
+        return True
+    status = jobs[0].get("status") or {}
+    if any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in status.get("conditions") or []):
+        return True
+    limit = (jobs[0].get("spec") or {}).get("activeDeadlineSeconds")
+    if not now or not limit or not status.get("startTime"):
+        return False
+    return (moment(now) - moment(status["startTime"])).total_seconds() >= limit - before
+
+
 def etcdbackup_said(pods: list[Object]) -> str:
     """Return what a container of a failed Job said last, or what it waits for."""
     said = []
@@ -81,5 +94,5 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Return them by name."""
-        filters = (etcdbackup_wait, etcdbackup_file, etcdbackup_kept, etcdbackup_printed, etcdbackup_said)
+        filters = (etcdbackup_wait, etcdbackup_file, etcdbackup_kept, etcdbackup_printed, etcdbackup_over, etcdbackup_said)
         return {f.__name__: f for f in filters}

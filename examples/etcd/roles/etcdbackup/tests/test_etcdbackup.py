@@ -67,6 +67,28 @@ def test_what_a_container_printed() -> None:
     assert filters.etcdbackup_printed("[]\n3") == {}
 
 
+STARTED = {"spec": {"activeDeadlineSeconds": 90}, "status": {"startTime": "2026-01-01T12:00:00Z"}}
+ENDED = {**STARTED, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+ENDS = {**STARTED, "status": {"conditions": [{"type": "FailureTarget", "status": "True"}]}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "now", "want"),
+    [
+        pytest.param([], "2026-01-01T12:00:10", True, id="it is gone"),
+        pytest.param([{}], "2026-01-01T12:00:10", False, id="nobody has seen it yet"),
+        pytest.param([STARTED], "2026-01-01T12:01:14", False, id="it runs"),
+        pytest.param([STARTED], "2026-01-01T12:01:15", True, id="its limit is near"),
+        pytest.param([STARTED], "", False, id="whatever its limit"),
+        pytest.param([ENDS], "2026-01-01T12:00:10", False, id="its pods are being deleted"),
+        pytest.param([ENDED], "2026-01-01T12:00:10", True, id="it has ended"),
+    ],
+)
+def test_whether_a_job_is_over(jobs: list[dict[str, Any]], now: str, want: bool) -> None:
+    """Pods are looked up before the limit of their Job deletes them."""
+    assert filters.etcdbackup_over(jobs, now, 15) is want
+
+
 def test_why_a_job_failed() -> None:
     """What a program said at its end is told, and what keeps a pod from starting."""
     ended = {"name": "save", "state": {"terminated": {"exitCode": 1, "message": " no endpoint\n"}}}
