@@ -127,6 +127,10 @@ func made(ctx context.Context, variant string) map[string]any {
 	app.SetGroupVersionKind(kind)
 	app.SetNamespace(space)
 	app.SetName("lobby")
+	By("a title that no environment variable can hold")
+	unfit := app.DeepCopy()
+	Expect(unstructured.SetNestedField(unfit.Object, "a\x00b", "spec", "title")).To(Succeed())
+	Expect(ground.Client.Create(ctx, unfit)).To(MatchError(ContainSubstring("spec.title")))
 	Expect(ground.Client.Create(ctx, app)).To(Succeed())
 	found := map[string]any{}
 	Eventually(ctx, func(g Gomega) {

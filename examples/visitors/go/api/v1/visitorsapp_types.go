@@ -15,6 +15,7 @@ type VisitorsAppSpec struct {
 	Size int32 `json:"size,omitempty"`
 	// Title is the title of the page.
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[^\x00]*$`
 	// +kubebuilder:default=Visitors
 	// +optional
 	Title *string `json:"title,omitempty"`
