@@ -105,7 +105,7 @@ func operator(ctx context.Context) *site.Site {
 		ctx,
 		rbacv1.PolicyRule{APIGroups: []string{group, "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}}, // With runs in Jobs.
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"deployer", "other", "fallback"}, Verbs: []string{"impersonate"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}},
 	)
 	// The key that proves which releases are the manager's is a Secret of its own namespace.

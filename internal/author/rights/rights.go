@@ -6,6 +6,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // Right is to do something with a resource, which is "resource/subresource" for subresources, and a
@@ -177,7 +178,7 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 		c.manager(at, group, resource, where+", its references", "list", "watch")
 	}
 	if c.inName {
-		c.manager(at, "", "serviceaccounts", where+", in whose name its runs use the API", "impersonate")
+		c.All = append(c.All, Need{Right: actsAs(w.ServiceAccount), Where: where + ", in whose name its runs use the API", At: at})
 	}
 	if w.Job != nil {
 		c.jobs()
@@ -188,6 +189,15 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	for _, t := range u.Texts {
 		c.lookups(i, t)
 	}
+}
+
+// actsAs returns the right to impersonate the account, or each one where the CR may say which.
+func actsAs(account watches.ServiceAccount) Right {
+	right := Right{Resource: "serviceaccounts", Verb: "impersonate"}
+	if len(account.Path) == 0 {
+		right.Name = account.Name
+	}
+	return right
 }
 
 // jobs adds what the manager does for runs in Jobs, in its own namespace.

@@ -85,13 +85,19 @@ func TestRightsOfRunsWithAnAccountAreTheAccounts(t *testing.T) {
 			t.Errorf("%s: want it for the account alone", right)
 		}
 	}
-	for _, right := range []Right{{"", "serviceaccounts", "impersonate", ""}, {"", "configmaps", "watch", ""}, {"", "services", "list", ""}} {
+	for _, right := range []Right{{"", "serviceaccounts", "impersonate", "deployer"}, {"", "configmaps", "watch", ""}, {"", "services", "list", ""}} {
 		if !manager[right] {
 			t.Errorf("%s: want it for the manager", right)
 		}
 	}
+	if any := (Right{"", "serviceaccounts", "impersonate", ""}); manager[any] {
+		t.Errorf("%s: want it for the one account", any)
+	}
+	if got := actsAs(watches.ServiceAccount{Name: "deployer", Path: watches.Path{"spec", "account"}}); got.Name != "" {
+		t.Errorf("%s: want it for each account that a resource may name", got)
+	}
 	var out strings.Builder
-	if err := c.Write(&out, "mine", nil); err != nil || !strings.Contains(out.String(), "name: mine-account\n") {
+	if err := c.Write(&out, "mine", nil); err != nil || !strings.Contains(out.String(), "name: mine-account\n") || !strings.Contains(out.String(), "resourceNames: [\"deployer\"]") {
 		t.Errorf("want a role for accounts: %v\n%s", err, out.String())
 	}
 }
