@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -521,6 +523,27 @@ func TestRequestsWaitForTheNextManager(t *testing.T) {
 		next := startManager(t, m.address)
 		if code := <-answered; code != 200 || len(next.requests) != 1 || next.requests[0] != "PUT /api/v1/namespaces/ns/configmaps two" {
 			t.Errorf("%d, got %v", code, next.requests)
+		}
+	})
+}
+
+// A manager that restarts needs seconds; a request that waits for longer than a minute would hide that there is none.
+func TestRequestsWaitForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("nobody is there")
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, away }}
+		c := client{&managers{endpoints: []string{"127.0.0.1:1"}, transport: transport, log: logr.Discard()}, relayPatience}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://manager/api", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		response, err := c.RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if took := time.Since(began); !errors.Is(err, away) || took > time.Minute || took < time.Minute-longestPause {
+			t.Errorf("after %s: %v", took, err)
 		}
 	})
 }

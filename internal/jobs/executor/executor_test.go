@@ -481,8 +481,6 @@ func TestAPodThatIsEndedByKubernetesFails(t *testing.T) {
 	}
 }
 
-// People can read the log of a pod that has ended without a result until the next run replaces its Job,
-// which may use up the quota for the next one.
 // Nothing of a Job changes when its pod is refused, so that the manager has to look again soon after it was admitted.
 func TestARefusedPodIsToldOfSoonAlsoAfterALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -529,6 +527,8 @@ func TestARefusedPodIsToldOfSoonAlsoAfterALongWait(t *testing.T) {
 	})
 }
 
+// People can read the log of a pod that has ended without a result until the next run replaces its Job,
+// which may use up the quota for the next one.
 func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 	b := newBench(t)
 	b.client.PrependReactor("create", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
