@@ -118,7 +118,7 @@ func (s *session) startBeforeChildren(ctx context.Context) (live time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	followed := regexp.MustCompile(`ansible_operator_followed_kind\{[^}]*resource="configmaps",state="live"\} 1`)
+	followed := regexp.MustCompile(`ansible_operator_watched_kind\{[^}]*resource="configmaps",state="live"\} 1`)
 	began := time.Now()
 	if err := s.start(ctx, o); err != nil {
 		return 0, err

@@ -179,9 +179,9 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "events"}, Verbs: []string{"*"}})
 		s.Start(ctx, "Task")
 		s.Create(ctx, task(s, "blind", map[string]any{"secret": "s"}))
-		text := until(ctx, s, `ansible_operator_followed_kind\{.*resource="secrets",state="failing"\} 1`, counted("succeeded", 1))
+		text := until(ctx, s, `ansible_operator_watched_kind\{.*resource="secrets",state="failing"\} 1`, counted("succeeded", 1))
 		seen("a kind is not served, and one may not be listed", text,
-			firing("EnsignFollowingFails", append(of(a), `resource="secrets"`)...),
+			firing("EnsignWatchingFails", append(of(a), `resource="secrets"`)...),
 			firing("EnsignWatchNotReady", append(of(a), `GVK="alerts.example.com/v1, Kind=Absent"`)...))
 		situations = append(situations, Situation{"two shards, of which one does not watch a kind", map[Target][]Scrape{
 			a: {{strings.ReplaceAll(text, `state="failing"`, `state="live"`), 60}}, a2: {{strings.ReplaceAll(healthy, "Kind=Task", "Kind=Absent"), 60}},

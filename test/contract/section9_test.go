@@ -158,7 +158,7 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 		selectors, err := d.Selectors()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(selectors).NotTo(BeEmpty())
-		Eventually(ctx, s.Metrics).Should(ContainSubstring("ansible_operator_followed_kind"))
+		Eventually(ctx, s.Metrics).Should(ContainSubstring("ansible_operator_watched_kind"))
 		text := metrics(ctx)
 		for _, selector := range selectors {
 			series := regexp.MustCompile(`(?m)^`+selector.Metric+`(\{.*\})? .*$`).FindAllString(text, -1)

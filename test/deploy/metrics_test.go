@@ -52,5 +52,5 @@ func scrape(s *site.Site, token string) func(context.Context) (string, error) {
 
 // follows matches metrics that say that all changes of the resource are seen.
 func follows(resource string) OmegaMatcher {
-	return MatchRegexp(`ansible_operator_followed_kind\{[^}]*purpose="related",resource="%s",state="live"\} 1`, resource)
+	return MatchRegexp(`ansible_operator_watched_kind\{[^}]*purpose="related",resource="%s",state="live"\} 1`, resource)
 }

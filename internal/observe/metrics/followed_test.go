@@ -23,12 +23,12 @@ func TestFollowedKindsHaveOneState(t *testing.T) {
 	}
 	m.SetFollowed("related", "jobs.batch", "", "")
 	want := `
-# HELP ansible_operator_followed_kind Kinds that are followed beside the watched ones, by state; always 1.
-# TYPE ansible_operator_followed_kind gauge
-ansible_operator_followed_kind{namespace="",purpose="related",resource="secrets",state="live"} 1
-ansible_operator_followed_kind{namespace="a",purpose="related",resource="secrets",state="starting"} 1
+# HELP ansible_operator_watched_kind Kinds of children and references that are watched, by state; always 1.
+# TYPE ansible_operator_watched_kind gauge
+ansible_operator_watched_kind{namespace="",purpose="related",resource="secrets",state="live"} 1
+ansible_operator_watched_kind{namespace="a",purpose="related",resource="secrets",state="starting"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ansible_operator_followed_kind"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ansible_operator_watched_kind"); err != nil {
 		t.Error(err)
 	}
 }

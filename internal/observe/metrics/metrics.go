@@ -74,7 +74,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
 		}, []string{labelGVK}),
 		live: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ansible_operator_live_runs", Help: "Runs that are running.",
+			Name: "ansible_operator_live_runs", Help: "Runs that execute now.",
 		}, []string{labelGVK}),
 		failedTasks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ansible_operator_failed_tasks_total", Help: "Tasks that failed on a host, ignored and rescued ones included.",
@@ -89,7 +89,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_slot_wait_seconds", Help: "How long runs waited for a slot, in seconds.", Buckets: waitBuckets,
 		}, []string{labelGVK}),
 		followed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
+			Name: "ansible_operator_watched_kind", Help: "Kinds of children and references that are watched, by state; always 1.",
 		}, []string{"purpose", "resource", "namespace", labelState}),
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ensign_operator_unknown_writes_total", Help: "Writes of runs whose result is not known, by cause.",

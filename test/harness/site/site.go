@@ -187,7 +187,7 @@ func (s *Site) Calms(cr client.Object) int {
 func (s *Site) Watched(ctx context.Context, resources ...string) {
 	ginkgo.GinkgoHelper()
 	for _, resource := range resources {
-		gomega.Eventually(ctx, s.Metrics).Should(gomega.MatchRegexp(`ansible_operator_followed_kind\{[^}]*purpose="related"[^}]*resource="%s",state="live"\} 1`, regexp.QuoteMeta(resource)))
+		gomega.Eventually(ctx, s.Metrics).Should(gomega.MatchRegexp(`ansible_operator_watched_kind\{[^}]*purpose="related"[^}]*resource="%s",state="live"\} 1`, regexp.QuoteMeta(resource)))
 	}
 }
 
