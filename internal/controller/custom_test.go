@@ -100,7 +100,7 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 				t.Errorf("want the block\n%s\ngot\n%s", test.block, blocks.String())
 			}
 			const gvk = `{GVK="g.io/v1, Kind=Widget"`
-			wantMetrics := "# HELP ansible_operator_live_runs Runs that are running.\n# TYPE ansible_operator_live_runs gauge\nansible_operator_live_runs" + gvk + "} 0\n" +
+			wantMetrics := "# HELP ansible_operator_live_runs Runs that execute now.\n# TYPE ansible_operator_live_runs gauge\nansible_operator_live_runs" + gvk + "} 0\n" +
 				"# HELP ansible_operator_reconcile_result Runs by what they came to.\n# TYPE ansible_operator_reconcile_result counter\nansible_operator_reconcile_result" + gvk + `,result="` + test.verdict + "\"} 1\n" +
 				"# HELP ansible_operator_runs_total Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, those of mode job executed in Jobs, and cold ones neither.\n# TYPE ansible_operator_runs_total counter\nansible_operator_runs_total" + gvk + `,mode="` + test.mode + "\"} 1\n"
 			if err := testutil.GatherAndCompare(registry, strings.NewReader(wantMetrics), "ansible_operator_live_runs", "ansible_operator_reconcile_result", "ansible_operator_runs_total"); err != nil {

@@ -72,7 +72,7 @@ func (s stopper) drain(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	if s.lost() == nil {
-		s.log.Info("stopping: no new runs, those that are running are ended, their statuses are written")
+		s.log.Info("stopping: no new runs; the manager ends the current ones and writes their statuses")
 	}
 	s.runs.Stop()
 	if err := s.waitForRuns(s.grace - s.grace/10); err != nil {

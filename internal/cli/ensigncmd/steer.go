@@ -32,13 +32,13 @@ var (
 	reconcileText = steerText{
 		verb: fleet.Reconcile, short: "Run the content of resources now",
 		long: `reconcile requests a run for each of the custom resources, by the annotation
-reconcile-requested-at. A run that is running continues to its end; then another one begins.`,
+reconcile-requested-at. A current run continues to its end; then another one begins.`,
 		waits: "wait until the requested run is over; exit code 1 if it failed", given: "a run is requested",
 	}
 	suspendText = steerText{
 		verb: fleet.Suspend, short: "Keep resources from running",
 		long: `suspend pauses each of the custom resources by the annotation paused: nothing runs for
-it, except its finalizer when it is deleted. A run that is running continues to its end.`,
+it, except its finalizer when it is deleted. A current run continues to its end.`,
 		waits: "wait until the status shows the pause, after a run that is still running", given: "is to be paused", done: "is paused",
 	}
 	resumeText = steerText{

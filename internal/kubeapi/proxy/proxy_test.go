@@ -229,7 +229,7 @@ func TestOnlyALiveRunsTokenIsForwarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, answer := try()
-			if code != http.StatusUnauthorized || !strings.Contains(answer, "no token of a run that is running") {
+			if code != http.StatusUnauthorized || !strings.Contains(answer, "no token of a current run") {
 				t.Errorf("want 401 with the reason, got %d %s", code, answer)
 			}
 		})

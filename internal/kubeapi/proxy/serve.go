@@ -13,7 +13,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	granted, done, ok := p.grants.authenticate(r)
 	if !ok {
 		w.Header().Set("Connection", "close") // Unauthenticated clients must not use up the connections.
-		refuse(w, refusal(http.StatusUnauthorized, "no token of a run that is running: use the kubeconfig that KUBECONFIG of the run names"))
+		refuse(w, refusal(http.StatusUnauthorized, "no token of a current run: use the kubeconfig that KUBECONFIG of the run names"))
 		return
 	}
 	defer done()
@@ -113,7 +113,7 @@ func (p *Proxy) isOwner(q *request) (bool, error) {
 // checkFence refuses each request once another replica may be the leader.
 func (p *Proxy) checkFence(http.ResponseWriter, *request) error {
 	if p.fence != nil && !p.fence.Held() {
-		return refusal(http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may be running, and this run is being ended")
+		return refusal(http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may lead, and this run is being ended")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ ansible_operator_build_info{commit="abc",version="v1"} 1
 # TYPE ansible_operator_failed_tasks_total counter
 ansible_operator_failed_tasks_total{GVK="g/v1, Kind=K"} 2
 ansible_operator_failed_tasks_total{GVK="g/v1, Kind=Missing"} 0
-# HELP ansible_operator_live_runs Runs that are running.
+# HELP ansible_operator_live_runs Runs that execute now.
 # TYPE ansible_operator_live_runs gauge
 ansible_operator_live_runs{GVK="g/v1, Kind=K"} 1
 ansible_operator_live_runs{GVK="g/v1, Kind=Missing"} 0

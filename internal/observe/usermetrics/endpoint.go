@@ -102,7 +102,7 @@ func (e *Endpoint) checkRequest(w http.ResponseWriter, r *http.Request) (code in
 		return http.StatusForbidden, errors.New("pages of browsers do not post here")
 	case e.allow != nil && !e.allow(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return http.StatusUnauthorized, errors.New("only the bearer token of a run that is running may post here; it stands in the file that K8S_AUTH_KUBECONFIG names")
+		return http.StatusUnauthorized, errors.New("only the bearer token of a current run may post here; it stands in the file that K8S_AUTH_KUBECONFIG names")
 	}
 	return 0, nil
 }
