@@ -90,8 +90,8 @@ func TestRightsOfRunsWithAnAccountAreTheAccounts(t *testing.T) {
 			t.Errorf("%s: want it for the manager", right)
 		}
 	}
-	if any := (Right{"", "serviceaccounts", "impersonate", ""}); manager[any] {
-		t.Errorf("%s: want it for the one account", any)
+	if each := (Right{"", "serviceaccounts", "impersonate", ""}); manager[each] {
+		t.Errorf("%s: want it for the one account", each)
 	}
 	if got := actsAs(watches.ServiceAccount{Name: "deployer", Path: watches.Path{"spec", "account"}}); got.Name != "" {
 		t.Errorf("%s: want it for each account that a resource may name", got)
