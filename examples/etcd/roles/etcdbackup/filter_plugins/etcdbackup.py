@@ -94,5 +94,12 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Return them by name."""
-        filters = (etcdbackup_wait, etcdbackup_file, etcdbackup_kept, etcdbackup_printed, etcdbackup_over, etcdbackup_said)
+        filters = (
+            etcdbackup_wait,
+            etcdbackup_file,
+            etcdbackup_kept,
+            etcdbackup_printed,
+            etcdbackup_over,
+            etcdbackup_said,
+        )
         return {f.__name__: f for f in filters}
