@@ -23,6 +23,12 @@ var startsFrom = []string{
 	"internal/ansible/extravars/snakecase.go", "internal/controller/settings.go", "internal/fence",
 }
 
+// ofEnsign are the directories whose errors end a command of ensign.
+var ofEnsign = []string{
+	"internal/cli/ensigncmd", "internal/author/check", "internal/author/crlog", "internal/author/fleet", "internal/author/kinds",
+	"internal/author/once", "internal/author/report", "internal/author/rights", "internal/author/scaffold", "internal/author/schema",
+}
+
 // onlyBeside are messages that stand beside one that is in the page.
 var onlyBeside = []string{"no %s", "%s is not executable", "the Python of %s is gone", "the canary play printed nothing", "can't be used", "runs were still", "(lease %s)", "became %v"}
 
@@ -99,21 +105,28 @@ func TestEachErrorIsInTheIndex(t *testing.T) {
 	vocabulary("Events", append(s.constants("internal/controller", "event[A-Z].*"), s.constants("internal/chart/engine", "event[A-Z].*")...), []string{"Reconcile"})
 	vocabulary("Findings of `ensign check`", s.findings(), nil)
 
-	said := append(firstCells(part(t, page, "\n## The manager does not start\n", "\n## ")), firstCells(part(t, page, "\n## A run is refused or ended\n", "\n## "))...)
-	for _, place := range startsFrom {
-		for _, message := range s.messages(place) {
-			if !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(message, text) }) {
-				t.Errorf("%s: no row has a part of %q", place, message)
+	section := func(name string) []string { return firstCells(part(t, page, "\n## "+name+"\n", "\n## ")) }
+	indexed := func(section string, rows []string, dirs []string) {
+		for _, place := range dirs {
+			for _, message := range s.messages(place) {
+				if !slices.ContainsFunc(rows, func(text string) bool { return strings.Contains(message, text) }) {
+					t.Errorf("%s: no row of %s has a part of %q", place, section, message)
+				}
 			}
 		}
 	}
-	logged := firstCells(part(t, page, "\n## Warnings and errors in the log\n", "\n## "))
+	refused := append(section("The manager does not start"), section("A run is refused or ended")...)
+	indexed("the manager", refused, startsFrom)
+	ensign := section("Messages of `ensign`")
+	indexed("ensign", ensign, ofEnsign)
+
+	logged := section("Warnings and errors in the log")
 	for _, message := range s.logged() {
 		if !slices.ContainsFunc(logged, func(text string) bool { return strings.Contains(message, text) }) {
 			t.Errorf("no row has a part of what is logged: %q", message)
 		}
 	}
-	for _, text := range slices.Concat(said, logged) {
+	for _, text := range slices.Concat(refused, ensign, logged) {
 		if !strings.Contains(text, "LINE") && !s.says(text) {
 			t.Errorf("no program says %q", text)
 		}

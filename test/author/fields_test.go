@@ -46,7 +46,7 @@ func TestWhatAFileMayNotHave(t *testing.T) {
 	}
 	newer := strings.Replace(string(older), "                message:\n", "                size:\n                  type: integer\n                message:\n", 1)
 	scratch.Write(t, d.dir, map[string]string{path: newer})
-	d.wants(d.run(2, d.ensign, "run-once", "-f", "sized.yaml", "--vars"), "sized.yaml:4: spec.size: the kind Store does not have this field; the project's definition has it: install that first (make install)")
+	d.wants(d.run(2, d.ensign, "run-once", "-f", "sized.yaml", "--vars"), "sized.yaml:4: spec.size: the kind Store does not have this field; the project's CRD has it: install that first (make install)")
 
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "apply", "-f", "sized.yaml")
@@ -54,7 +54,7 @@ func TestWhatAFileMayNotHave(t *testing.T) {
 	scratch.Write(t, d.dir, map[string]string{path: string(older)})
 	out := d.run(1, d.ensign, "check", "--cluster")
 	d.wants(out, "config/crd/bases/shop.myorg.tld_stores.yaml:")
-	d.wants(out, "error: the Store default/sized in the cluster has spec.size, which this definition does not have [dropped-field]")
+	d.wants(out, "error: the Store default/sized in the cluster has spec.size, which this CRD does not have [dropped-field]")
 }
 
 // TestAFileHasNoStatus: what is in the cluster has one.

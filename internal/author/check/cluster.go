@@ -95,12 +95,12 @@ func (p *Project) served(k kubernetes.Interface, u *Unit) error {
 	case len(versions) == 0:
 		p.add(finding{
 			"not-served", report.Error, at, "the cluster does not serve the kind " + gvk.GroupKind().String(),
-			"the manager looks for the kind again and again, and nothing runs", "install the definition: make install",
+			"the manager looks for the kind again and again, and nothing runs", "install the CRD: make install",
 		})
 	case !slices.Contains(versions, gvk.Version):
 		p.add(finding{
 			"not-served", report.Error, at, fmt.Sprintf("the cluster serves %s in %s, and not in %s", gvk.GroupKind(), strings.Join(versions, ", "), gvk.Version),
-			"the manager looks for the kind again and again, and nothing runs", "install the definition of this project, or correct the version",
+			"the manager looks for the kind again and again, and nothing runs", "install the CRD of this project, or correct the version",
 		})
 	}
 	return nil
@@ -111,7 +111,7 @@ func (p *Project) statusServed(u *Unit, list *metav1.APIResourceList, name, vers
 	if version == u.Watch.GVK.Version && u.Watch.ManageStatus && !there {
 		p.add(finding{
 			"not-served", report.Warning, at, "the cluster serves " + u.Watch.GVK.Kind + " without a status subresource",
-			"no outcome of a run is written anywhere but in the log", "install a definition with subresources: {status: {}}",
+			"no outcome of a run is written anywhere but in the log", "install a CRD with subresources: {status: {}}",
 		})
 	}
 }

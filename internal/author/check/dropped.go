@@ -40,8 +40,8 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 	case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.
 	case apierrors.IsForbidden(err):
 		p.add(finding{
-			"dropped-field", report.Info, at, "whether this definition drops fields of resources in the cluster is not known: " + err.Error(),
-			"the API server does not keep fields that a definition does not have", "give the account of the kubeconfig the right to list the kind",
+			"dropped-field", report.Info, at, "whether this CRD drops fields of resources in the cluster is not known: " + err.Error(),
+			"the API server does not keep fields that a CRD does not have", "give the account of the kubeconfig the right to list the kind",
 		})
 	case err != nil:
 		return fmt.Errorf("list the %s objects: %w", u.Watch.GVK.Kind, err)
@@ -52,9 +52,9 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 			severity = report.Warning // Perhaps the next run writes it anew.
 		}
 		p.add(finding{
-			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this definition does not have", u.Watch.GVK.Kind, some(names), has(names), path),
-			"the API server drops the field when this definition is installed, and its value is lost at the next write of the resource",
-			"add the field to the definition, or leave the cluster's definition as it is while an older operator runs, or save the resources first: kubectl get -o yaml",
+			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this CRD does not have", u.Watch.GVK.Kind, some(names), has(names), path),
+			"the API server drops the field when this CRD is installed, and its value is lost at the next write of the resource",
+			"add the field to the CRD, or leave the cluster's CRD as it is while an older operator runs, or save the resources first: kubectl get -o yaml",
 		})
 	}
 	return nil

@@ -57,11 +57,11 @@ func TestWhatAnOlderDefinitionDrops(t *testing.T) {
 		namespaces, want []string
 	}{
 		"in all namespaces": {nil, []string{
-			"error: the Store other/c, shop/b in the cluster have spec.motd, which this definition does not have",
-			"error: the Store shop/a, shop/b in the cluster have spec.users[*].admin, which this definition does not have",
-			"warning: the Store shop/b in the cluster has status.backup, which this definition does not have",
+			"error: the Store other/c, shop/b in the cluster have spec.motd, which this CRD does not have",
+			"error: the Store shop/a, shop/b in the cluster have spec.users[*].admin, which this CRD does not have",
+			"warning: the Store shop/b in the cluster has status.backup, which this CRD does not have",
 		}},
-		"in those of the operator": {[]string{"other"}, []string{"error: the Store other/c in the cluster has spec.motd, which this definition does not have"}},
+		"in those of the operator": {[]string{"other"}, []string{"error: the Store other/c in the cluster has spec.motd, which this CRD does not have"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Project{CRDs: schema.Load(dir), links: newLinks(dir)}

@@ -35,7 +35,7 @@ func (p *Project) kinds(u *Unit) {
 	if found == nil {
 		p.add(finding{
 			"no-crd", report.Info, at, "no file below config/ has the CustomResourceDefinition of " + u.Watch.GVK.GroupKind().String(),
-			"what depends on the schema of its spec is not checked", "add the definition, with a schema, to config/crd",
+			"what depends on the schema of its spec is not checked", "add the CRD, with a schema, to config/crd",
 		})
 		return
 	}
@@ -63,7 +63,7 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	case version == nil || !version.Served:
 		p.add(finding{
 			"crd", report.Error, at, fmt.Sprintf("%s does not serve the version %s of %s", p.at(crd.File, crd.Line), u.Watch.GVK.Version, crd.Kind),
-			"the manager looks for the kind again and again, and nothing runs", "correct the version, or serve it in the definition",
+			"the manager looks for the kind again and again, and nothing runs", "correct the version, or serve it in the CRD",
 		})
 	case u.Watch.ManageStatus && !version.Status:
 		p.add(finding{

@@ -80,7 +80,7 @@ func (p *Project) validator(gvk schema.GroupVersionKind) *definitions.Validator 
 		if err != nil {
 			p.add(finding{
 				"crd", report.Error, source.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
-				"the API server refuses the definition", "correct the schema",
+				"the API server refuses the CRD", "correct the schema",
 			})
 		}
 		return validator
@@ -109,14 +109,14 @@ func (p *Project) isDefined(c *customResource) bool {
 	case versions != nil:
 		p.add(finding{
 			"sample", report.Error, c.at("apiVersion"), fmt.Sprintf("%s does not serve the version %s of %s", versions[0], c.gvk.Version, c.gvk.Kind),
-			"the API server does not take it", "correct the version, or serve it in the definition",
+			"the API server does not take it", "correct the version, or serve it in the CRD",
 		})
 	default:
-		message := fmt.Sprintf("no definition below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group)
+		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group)
 		if meant, ok := nearest.Of(c.gvk.Kind, kinds); ok {
 			message += "; did you mean " + meant + "?"
 		}
-		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its definition"})
+		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its CRD"})
 	}
 	return false
 }

@@ -41,7 +41,7 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 		want   string // "LINE a part of the message"; "" for no finding
 	}{
 		"one that is taken":              {head + "  name: a\n  free: {any: {thing: 1}}\n", ""},
-		"a field that is dropped":        {head + "  name: a\n  szie: 1\n", "6 the definition has no field spec.szie; did you mean size?"},
+		"a field that is dropped":        {head + "  name: a\n  szie: 1\n", "6 the CRD has no field spec.szie; did you mean size?"},
 		"one in an element":              {head + "  name: a\n  users:\n    - id: x\n      naem: y\n", "8 spec.users[0].naem"},
 		"a field beside the spec":        {"extra: 1\n" + head + "  name: a\n", "1 no field extra"},
 		"a value of another type":        {head + "  name: a\n  size: two\n", "6 integer"},

@@ -138,7 +138,7 @@ func (r *reader) asStored(ctx context.Context, s subject) (subject, error) {
 	switch {
 	case meta.IsNoMatchError(err):
 		s.useNamespace(r.options.Namespace)
-		s.notes = append(s.notes, fmt.Sprintf("the cluster does not serve %s, so the schema of the kind is not applied: no defaults, and of validation only that the project's definition has each field", s.watch.GVK))
+		s.notes = append(s.notes, fmt.Sprintf("the cluster does not serve %s, so the schema of the kind is not applied: no defaults, and of validation only that the project's CRD has each field", s.watch.GVK))
 		return s, r.undefined(s.cr)
 	case err != nil:
 		return s, fmt.Errorf("ask the API server for %s: %w", s.watch.GVK, err)

@@ -61,7 +61,7 @@ func (r *reader) refuse(cr *unstructured.Unstructured, paths []string) error {
 				remedy = fmt.Sprintf("did you mean %s?", meant)
 			}
 		case root != nil && !strings.HasPrefix(path, "metadata."):
-			remedy = "the project's definition has it: install that first (make install)"
+			remedy = "the project's CRD has it: install that first (make install)"
 		}
 		place := r.options.File
 		if line := lineOfField(document, path); line > 0 {

@@ -20,7 +20,7 @@ const rbacGroup = "rbac.authorization.k8s.io"
 func (c *Collector) Chart(at source.Position, where string, chart *describe.Chart, objects []describe.Object) {
 	c.run(at, "", "secrets", where+": its revisions", released...)
 	if len(chart.CRDs) > 0 {
-		c.run(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
+		c.run(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its CRDs", "get", "list", "watch", "create", "patch")
 	}
 	own := Collector{CRDs: slices.Clone(c.CRDs)} // Which also knows the chart's kinds.
 	define := func(d describe.Definition) {

@@ -101,14 +101,14 @@ func (f *follower) misfits(path, name string, value, schema *yaml.Node, added ma
 	switch value.Kind {
 	case yaml.MappingNode:
 		if kind != "" && kind != "object" {
-			f.note(path, value.Line, "%s is no %s, as the definition wants it", name, kind)
+			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
 			return
 		}
 		f.fields(path, name, value, schema, added)
 	case yaml.SequenceNode:
 		items := valueOf(schema, "items")
 		if kind != "" && kind != "array" {
-			f.note(path, value.Line, "%s is no %s, as the definition wants it", name, kind)
+			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
 			return
 		}
 		for i, one := range value.Content {
@@ -119,12 +119,12 @@ func (f *follower) misfits(path, name string, value, schema *yaml.Node, added ma
 	case yaml.ScalarNode:
 		tags := map[string][]string{"string": {"!!str"}, "integer": {"!!int"}, "number": {"!!int", "!!float"}, "boolean": {"!!bool"}, "array": {}, "object": {}}
 		if allowed, known := tags[kind]; known && !slices.Contains(allowed, value.ShortTag()) && value.ShortTag() != "!!null" {
-			f.note(path, value.Line, "%s is no %s, as the definition wants it", name, kind)
+			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
 			return
 		}
 		choices := valueOf(schema, "enum")
 		if choices != nil && !slices.ContainsFunc(choices.Content, func(n *yaml.Node) bool { return n.Value == value.Value }) {
-			f.note(path, value.Line, "%s is none of the choices of the definition: %s", name, flow(choices))
+			f.note(path, value.Line, "%s is none of the choices of the CRD: %s", name, flow(choices))
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (f *follower) fields(path, name string, value, schema *yaml.Node, added map
 		case property != nil:
 			f.misfits(path, name+"."+key.Value, value.Content[i+1], property, nil)
 		case !open && key.Tag != "!!merge":
-			f.note(path, key.Line, "the definition has no field %s.%s any more: remove it here", name, key.Value)
+			f.note(path, key.Line, "the CRD has no field %s.%s any more: remove it here", name, key.Value)
 		}
 	}
 	for _, required := range valueOr(schema, "required").Content {

@@ -92,7 +92,7 @@ func (k *Kind) addTo(plan *Plan) error {
 		return err
 	}
 	if k.IsReserved() {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the CRD says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
 	}
 	if slices.Contains(strings.Fields(taken), k.Kind) && !k.DefinitionOnly {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("Kubernetes has a kind %s of its own, which kubectl means by %s: say %s.%s for yours, or choose another name", k.Kind, k.Singular, k.Plural, k.APIGroup))
@@ -158,7 +158,7 @@ func (k *Kind) derive(dir string) error {
 		case same && there.Version != k.Version:
 			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, k.apiVersion(there.Group, there.Version), k.APIGroup, k.Plural)
 		case same:
-			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT); --crd-only writes its definition again", there.Kind, k.apiVersion(there.Group, there.Version))
+			return fmt.Errorf("the project has the kind %s already, in %s (PROJECT); --crd-only writes its CRD again", there.Kind, k.apiVersion(there.Group, there.Version))
 		case strings.EqualFold(there.Kind, k.Kind):
 			return fmt.Errorf("the project has a kind %s already, in %s, and its role and sample have the same names: choose another kind", there.Kind, k.apiVersion(there.Group, there.Version))
 		}

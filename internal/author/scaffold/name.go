@@ -96,7 +96,7 @@ func (k *Kind) check() error {
 	case len(validation.IsDNS1123Subdomain(k.APIGroup)) > 0:
 		errs = append(errs, fmt.Errorf("--group=%q: write lower case letters, digits and hyphens, such as apps", k.Group))
 	case !strings.Contains(k.APIGroup, "."):
-		errs = append(errs, fmt.Errorf("the API group %s has no dot, and the API server takes no definition in such a one: write %s.example.com, for example", k.APIGroup, k.APIGroup))
+		errs = append(errs, fmt.Errorf("the API group %s has no dot, and the API server takes no CRD in such a group: write %s.example.com, for example", k.APIGroup, k.APIGroup))
 	}
 	if !versionName.MatchString(k.Version) {
 		errs = append(errs, fmt.Errorf("--version=%q: write v1, v2beta1 or v1alpha3, for example", k.Version))

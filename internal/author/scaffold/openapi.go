@@ -142,7 +142,7 @@ func (s *structural) note() string {
 	if len(s.left) == 0 {
 		return ""
 	}
-	return "the definition leaves out what a definition can't say of values.schema.json (" + strings.Join(slices.Sorted(maps.Keys(s.left)), ", ") + "): the chart refuses such values later"
+	return "the CRD leaves out what a CRD can't say of values.schema.json (" + strings.Join(slices.Sorted(maps.Keys(s.left)), ", ") + "): the chart refuses such values later"
 }
 
 // fromValues makes the schema of a kind's spec of values: their types, and the comments above

@@ -24,7 +24,7 @@ func (k *Kind) refresh(plan *Plan, paths *strings.Replacer) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("read the definition: %w", err)
+		return fmt.Errorf("read the CRD: %w", err)
 	}
 	old, err := specIn(text, k.Version)
 	if err != nil {

@@ -91,11 +91,11 @@ func TestWhatNoLongerFitsIsNamed(t *testing.T) {
 	sample, defaults := read(t, dir, "config/samples/myapp_v1_mysqlcluster.yaml"), read(t, dir, "roles/mysqlcluster/defaults/main.yml")
 	notes := again(t, dir, "{mode: {choices: [b, c], default: b}, size: {type: str, default: \"3\"}, users: {type: list, elements: dict, options: {name: {required: true}}}}")
 	for _, want := range []string{
-		"config/samples/myapp_v1_mysqlcluster.yaml:7: the definition has no field spec.message any more: remove it here",
-		"config/samples/myapp_v1_mysqlcluster.yaml:8: spec.mode is none of the choices of the definition: [b, c]",
-		"config/samples/myapp_v1_mysqlcluster.yaml:11: the definition has no field spec.users[1].old any more",
+		"config/samples/myapp_v1_mysqlcluster.yaml:7: the CRD has no field spec.message any more: remove it here",
+		"config/samples/myapp_v1_mysqlcluster.yaml:8: spec.mode is none of the choices of the CRD: [b, c]",
+		"config/samples/myapp_v1_mysqlcluster.yaml:11: the CRD has no field spec.users[1].old any more",
 		"config/samples/myapp_v1_mysqlcluster.yaml:11: spec.users[1].name is required and not here",
-		"config/samples/myapp_v1_mysqlcluster.yaml:12: spec.size is no string, as the definition wants it",
+		"config/samples/myapp_v1_mysqlcluster.yaml:12: spec.size is no string, as the CRD wants it",
 		"roles/mysqlcluster/defaults/main.yml:4: message is no option any more",
 		"roles/mysqlcluster/defaults/main.yml:5: the default of mode is a here, and b in the argument specs",
 		"roles/mysqlcluster/defaults/main.yml:6: the default of size is 4 here, and \"3\" in the argument specs",
@@ -177,7 +177,7 @@ func TestADefinitionOfAChartIsWrittenAgain(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	notes := strings.Join(plan.Notes, "\n")
-	for _, want := range []string{"apps_v1_web.yaml:8: the definition has no field spec.replicas any more", "spec.host is required and not here"} {
+	for _, want := range []string{"apps_v1_web.yaml:8: the CRD has no field spec.replicas any more", "spec.host is required and not here"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("want %q in\n%s", want, notes)
 		}

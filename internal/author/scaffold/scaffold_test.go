@@ -170,7 +170,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAReservedGroupSaysSo: without the annotation the API server refuses the definition.
+// TestAReservedGroupSaysSo: without the annotation the API server refuses the CRD.
 func TestAReservedGroupSaysSo(t *testing.T) {
 	for domain, want := range map[string]bool{"k8s.io": true, "x-k8s.io": false, "sigs.k8s.io": true, "kubernetes.io": true, "mykubernetes.io": false, "myorg.tld": false} {
 		dir := t.TempDir()

@@ -203,7 +203,7 @@ func (r *specReader) checkDefault(o *option) {
 	tags := map[string]string{"str": "!!str", "path": "!!str", "int": "!!int", "bool": "!!bool", "list": "!!seq", "dict": "!!map"}
 	want, tag := tags[o.kind], o.fallback.Tag
 	if strings.Contains(o.fallback.Value, "{{") {
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("option %s: its default is a template, which a definition cannot have; the role's defaults still apply", o.name))
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("option %s: its default is a template, which a CRD cannot have; the role's defaults still apply", o.name))
 		o.fallback = nil
 		return
 	}

@@ -72,7 +72,7 @@ func (v *Validator) Dropped(object map[string]any) []Problem {
 	var problems []Problem
 	options := schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(object, v.structural, true, options) {
-		message := "the definition has no field " + path
+		message := "the CRD has no field " + path
 		parent, name := "", path
 		if dot := strings.LastIndex(path, "."); dot >= 0 {
 			parent, name = path[:dot], path[dot+1:]

@@ -12,10 +12,10 @@ func (r *run) replaceCRDs() error {
 	for _, crd := range r.chart.CRDObjects() {
 		resources, err := r.config.KubeClient.Build(bytes.NewReader(crd.File.Data), false)
 		if err != nil {
-			return fmt.Errorf("read the definition %s: %w", crd.Name, err)
+			return fmt.Errorf("read the CRD %s: %w", crd.Name, err)
 		}
 		if _, err := r.config.KubeClient.Update(nil, resources, kube.ClientUpdateOptionServerSideApply(true, true)); err != nil {
-			return fmt.Errorf("replace the definition %s: %w", crd.Name, err)
+			return fmt.Errorf("replace the CRD %s: %w", crd.Name, err)
 		}
 	}
 	return nil

@@ -209,7 +209,7 @@ func inspectArchive(data []byte, left *budget) error {
 }
 
 func inspectEntry(header *tar.Header, left *budget) error {
-	const again = "pack the chart anew with helm package, from a directory with regular files alone"
+	const again = "pack the chart again with helm package, from a directory with regular files alone"
 	name := strings.ReplaceAll(header.Name, `\`, "/")
 	switch header.Typeflag {
 	case tar.TypeXGlobalHeader, tar.TypeDir:

@@ -149,7 +149,7 @@ func (i *Informer) watchOpened() {
 		return
 	}
 	if !i.lastLogged.IsZero() {
-		i.log.Info("the kind is followed again")
+		i.log.Info("the kind is watched again")
 		i.lastLogged = time.Time{}
 	}
 	i.err, i.opened = nil, time.Now()
@@ -179,7 +179,7 @@ func (i *Informer) requestFailed(ctx context.Context, err error) {
 	i.setState(Failing)
 	if time.Since(i.lastLogged) >= logInterval {
 		i.lastLogged = time.Now()
-		i.log.Info("a kind can't be followed; it is tried again, and others are not affected", "error", err.Error(), "remedy", remedy(i.key, err))
+		i.log.Info("a kind can't be watched; it is tried again, and others are not affected", "error", err.Error(), "remedy", remedy(i.key, err))
 	}
 }
 

@@ -325,8 +325,8 @@ func TestAFailingKindIsRetriedAndAffectsNoOther(t *testing.T) {
 				c.refuse(nil)
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
-				if !bad.Synced() || bad.Err() != nil || told.has("followed again") != 1 {
-					t.Errorf("want the kind followed again, got %v; %v", bad.Err(), told.lines)
+				if !bad.Synced() || bad.Err() != nil || told.has("watched again") != 1 {
+					t.Errorf("want the kind watched again, got %v; %v", bad.Err(), told.lines)
 				}
 				if diff := cmp.Diff([]informers.State{informers.Starting, informers.Failing, informers.Live}, told.states[key]); diff != "" {
 					t.Errorf("states (-want +got):\n%s", diff)
@@ -366,7 +366,7 @@ func TestAnInformerIsNotLiveBetweenWatches(t *testing.T) {
 		c.refuse(apierrors.NewResourceExpired("too old"))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		lines := told.has("can't be followed")
+		lines := told.has("can't be watched")
 		c.refuse(nil)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
