@@ -82,7 +82,7 @@ prose() {
   local dir status=0
   dir=$(mktemp -d)
   go run ./hack/prose "$dir"
-  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/(comments/)?##; s#\.go\.md:#.go:#" || status=$?
+  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/(comments/)?##; s#\.go\.md:#.go:#" || status=$?
   rm -rf "$dir"
   return "$status"
 }
