@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/ensign-operator/ensign/internal/chart/threeway"
 )
@@ -135,63 +134,6 @@ func wholeEntry(path fieldpath.Path, from int) fieldpath.Path {
 	return path
 }
 
-// step returns what the element of a path leads to in a value.
-func step(in any, element fieldpath.PathElement) (below any, there bool) {
-	if element.FieldName != nil {
-		object, _ := in.(map[string]any)
-		below, there = object[*element.FieldName]
-		return below, there
-	}
-	list, _ := in.([]any)
-	i := slices.IndexFunc(list, func(entry any) bool { return isMeant(entry, element) })
-	if i < 0 {
-		return nil, false
-	}
-	return list[i], true
-}
-
-// isMeant reports whether an entry of a list has the keys of the element. One that a chart does not
-// write has a default.
-func isMeant(entry any, element fieldpath.PathElement) bool {
-	if element.Key == nil {
-		return element.Value != nil && value.Equals(*element.Value, value.NewValueInterface(entry))
-	}
-	object, isObject := entry.(map[string]any)
-	return isObject && !slices.ContainsFunc(*element.Key, func(key value.Field) bool {
-		has, there := object[key.Name]
-		return there && !value.Equals(key.Value, value.NewValueInterface(has))
-	})
-}
-
-// remove removes a field or an entry of a list.
-func remove(in map[string]any, path fieldpath.Path) {
-	var parent any = in
-	for _, element := range path[:len(path)-1] {
-		var there bool
-		if parent, there = step(parent, element); !there {
-			return
-		}
-	}
-	last := path[len(path)-1]
-	if object, ok := parent.(map[string]any); ok && last.FieldName != nil {
-		delete(object, *last.FieldName)
-	}
-	if list, ok := parent.([]any); ok {
-		replaceAt(in, path[:len(path)-1], slices.DeleteFunc(list, func(entry any) bool { return isMeant(entry, last) }))
-	}
-}
-
-// replaceAt puts a list in the place of the one to which the path leads.
-func replaceAt(in map[string]any, path fieldpath.Path, list []any) {
-	var parent any = in
-	for _, element := range path[:len(path)-1] {
-		parent, _ = step(parent, element)
-	}
-	if object, ok := parent.(map[string]any); ok && path[len(path)-1].FieldName != nil {
-		object[*path[len(path)-1].FieldName] = list
-	}
-}
-
 // place is an entry of a list in the path of a cause.
 var place = regexp.MustCompile(`\[[^\]]*\]`)
 
@@ -218,35 +160,6 @@ func isAt(path fieldpath.Path, cause []string) bool {
 	}
 	both := min(len(names), len(cause))
 	return slices.Equal(names[:both], cause[:both])
-}
-
-func isHelms(entry *metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
-}
-
-// isOthers leaves what is written by a subresource, such as an autoscaler's replicas.
-func isOthers(entry *metav1.ManagedFieldsEntry) bool {
-	return !isHelms(entry) && entry.Subresource == ""
-}
-
-// heldBy returns the fields of the managers that are meant.
-func heldBy(object *unstructured.Unstructured, meant func(*metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
-	all := fieldpath.NewSet()
-	for _, entry := range object.GetManagedFields() {
-		if set := setOf(&entry); set != nil && entry.APIVersion == object.GetAPIVersion() && meant(&entry) {
-			all = all.Union(set)
-		}
-	}
-	return all
-}
-
-// setOf returns the fields of an entry; nil if they cannot be read.
-func setOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
-	set := &fieldpath.Set{}
-	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-		return nil
-	}
-	return set
 }
 
 // result gives Helm the fields that are to go.
@@ -277,40 +190,4 @@ func result(live, applied *unstructured.Unstructured, going []fieldpath.Path) (*
 	}
 	applied.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 	return &Displaced{Applied: applied, Patch: patch}, nil
-}
-
-// move returns the managed fields of the object, with those of others that are moved as Helm's; nil
-// if Helm has not applied the object.
-func move(live *unstructured.Unstructured, moved *fieldpath.Set) (entries []metav1.ManagedFieldsEntry, err error) {
-	has := false
-	for _, entry := range live.GetManagedFields() {
-		set := setOf(&entry)
-		switch {
-		case set == nil || entry.APIVersion != live.GetAPIVersion() || entry.Subresource != "":
-			entries = append(entries, entry)
-			continue
-		case isHelms(&entry):
-			set, has = set.Union(moved), true
-		default:
-			set = set.Difference(moved)
-		}
-		if set.Empty() {
-			continue
-		}
-		if err := write(&entry, set); err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
-	}
-	if !has {
-		return nil, nil
-	}
-	return entries, nil
-}
-
-func write(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
-	text, err := set.ToJSON()
-	entry.FieldsV1 = &metav1.FieldsV1{}
-	entry.FieldsV1.SetRawBytes(text)
-	return err
 }
