@@ -251,7 +251,7 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		Expect(overlaps(all)).To(BeEmpty())
 	})
 
-	It("is in the condition Running while the pod does not come: image, quota, Pod Security, suspended", func(ctx SpecContext) {
+	It("is in the condition Running while the pod does not come: image, volume, quota, Pod Security, suspended", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)
 		says := func(name, words string) *unstructured.Unstructured {
@@ -267,6 +267,21 @@ var _ = Describe("what Kubernetes does to the pod of a run", func() {
 		image := says("image", "manifest unknown")
 		node.Hold("", "")
 		Expect(o.Outcome(ctx, image)).To(HaveField("Reason", "Successful"))
+
+		node.Hold("ContainerCreating", "")
+		mounts := o.create(ctx, "volume", nil)
+		warning := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: o.Namespace, GenerateName: "volume-"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: o.Namespace, Name: o.pod(ctx, mounts)},
+			Type:           corev1.EventTypeWarning, Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "ca": configmap "ca" not found`,
+		}
+		stuck := &corev1.Pod{}
+		Expect(ground.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: warning.InvolvedObject.Name}, stuck)).To(Succeed())
+		warning.InvolvedObject.UID, warning.LastTimestamp = stuck.UID, metav1.NewTime(time.Now().Add(time.Second)) // A kubelet tries again, and says so again.
+		o.Create(ctx, warning)
+		Eventually(ctx, o.Condition(mounts, "Running")).Should(HaveField("Message", ContainSubstring("waiting: FailedMount: "+warning.Message)))
+		node.Hold("", "")
+		Expect(o.Outcome(ctx, mounts)).To(HaveField("Reason", "Successful"))
 
 		quota := o.allowPods(ctx, "0")
 		waits := says("quota", "exceeded quota: "+quota.Name)

@@ -19,6 +19,9 @@ const queueLabel = "kueue.x-k8s.io/queue-name"
 // silentFor is how long the agent of a running pod may take to claim its run before people are told.
 const silentFor = 10 * time.Second
 
+// clockSkew is how far the clock of the Job controller may be ahead of this one.
+const clockSkew = 5 * time.Second
+
 // view is what Kubernetes shows of a run.
 type view struct {
 	// job is nil if it is gone.
@@ -31,6 +34,10 @@ type view struct {
 	claimed bool
 	// refused is why the last pod could not be created; "" if that is not known.
 	refused string
+	// stalled is what the last Event warns of the pod, if that has not started; "" if nothing is known.
+	stalled string
+	// waited is what the run waited for until its Job or pod began to end; "" if for nothing.
+	waited string
 	// lost is true if the Job has ended and surely has no pod any more.
 	lost bool
 	now  time.Time
@@ -70,8 +77,12 @@ func judge(v view) situation {
 
 // failureOf returns the outcome of a run that has ended without a result.
 func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
-	if failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded {
-		return content.Outcome{Verdict: content.Failed, Reason: content.ReasonTimeout, Message: "the Job took longer than the watch's timeout and a minute: " + failed.Message}
+	if tookTooLong(v) {
+		why := "the Job took longer than the watch's timeout and a minute"
+		if v.waited != "" {
+			why += "; until then it waited: " + v.waited
+		}
+		return content.Outcome{Verdict: content.Failed, Reason: content.ReasonTimeout, Message: why}
 	}
 	why := whyEnded(v)
 	if why == "" && failed != nil {
@@ -92,6 +103,27 @@ func byOthers(job *batchv1.Job) string {
 		return "the Job was suspended, as queues do to make room for others, so that its pod was deleted"
 	}
 	return ""
+}
+
+// tookTooLong reports whether the Job's deadline has ended the run. The pod may go before the Job says so.
+func tookTooLong(v view) bool {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
+		if c := condition(v.job, kind); c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded {
+			return true
+		}
+	}
+	if v.job == nil || v.job.Spec.ActiveDeadlineSeconds == nil || v.job.Status.StartTime == nil || byOthers(v.job) != "" {
+		return false
+	}
+	deleted := v.pod == nil || v.gone || v.pod.DeletionTimestamp != nil
+	disrupted := v.pod != nil && podCondition(v.pod, corev1.DisruptionTarget, corev1.ConditionTrue) != nil
+	deadline := v.job.Status.StartTime.Add(time.Duration(*v.job.Spec.ActiveDeadlineSeconds) * time.Second)
+	return deleted && !disrupted && v.now.After(deadline.Add(-clockSkew))
+}
+
+// ends reports whether the Job or the pod of the view is being deleted, or the Job lets it end.
+func ends(v view) bool {
+	return v.job == nil || v.job.DeletionTimestamp != nil || v.pod != nil && v.pod.DeletionTimestamp != nil || condition(v.job, batchv1.JobFailureTarget) != nil
 }
 
 // whyEnded returns what Kubernetes says of the end of the pod; "" if it says nothing.
@@ -148,12 +180,13 @@ func waitsFor(v view) string {
 	case v.claimed:
 		return ""
 	default:
-		return startsAfter(pod, v.now)
+		return startsAfter(v)
 	}
 }
 
-// startsAfter returns what keeps a pod from claiming its run.
-func startsAfter(pod *corev1.Pod, now time.Time) string {
+// startsAfter returns what keeps the pod from claiming its run.
+func startsAfter(v view) string {
+	pod := v.pod
 	if c := podCondition(pod, corev1.PodScheduled, corev1.ConditionFalse); c != nil {
 		return said(c.Reason, c.Message)
 	}
@@ -162,11 +195,19 @@ func startsAfter(pod *corev1.Pod, now time.Time) string {
 		switch {
 		case waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
 			return said(waiting.Reason, waiting.Message)
-		case c.Name == template.Container && running != nil && now.Sub(running.StartedAt.Time) > silentFor:
+		case c.Name == template.Container && running != nil && v.now.Sub(running.StartedAt.Time) > silentFor:
 			return fmt.Sprintf("the agent in pod %s has not reached the operator yet; its log says why: kubectl logs -n %s %s", pod.Name, pod.Namespace, pod.Name)
 		}
 	}
+	if starts(pod) {
+		return v.stalled
+	}
 	return ""
+}
+
+// starts reports whether the pod is on a node, and its containers have not all started.
+func starts(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending
 }
 
 // said joins a reason and a message as Kubernetes' tools do.

@@ -1,13 +1,17 @@
 package executor
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/testr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
@@ -51,6 +55,9 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		"no image":                      {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {waiting: {reason: ErrImagePull, message: "not found"}}}]}`, waits: "ErrImagePull: not found"},
 		"an image of another container": {job: aJob, pod: `status: {initContainerStatuses: [{name: init, state: {waiting: {reason: ImagePullBackOff}}}]}`, waits: "ImagePullBackOff"},
 		"it starts as usual":            {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}`},
+		"a volume is missing":           {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}", view: view{stalled: `FailedMount: configmap "ca" not found`}, waits: `FailedMount: configmap "ca" not found`},
+		"a volume that has come":        {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Running, containerStatuses: [{name: manager, state: {running: {startedAt: \"2026-01-01T00:00:55Z\"}}}]}", view: view{stalled: "FailedMount"}},
+		"no image, by an Event too":     {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ErrImagePull, message: \"not found\"}}}]}", view: view{stalled: "Failed"}, waits: "ErrImagePull: not found"},
 		"the agent is new":              {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:55Z"}}}]}`},
 		"the agent reaches nobody":      {job: aJob, pod: "metadata: {name: p, namespace: ops}\n" + `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}`, waits: "kubectl logs -n ops p"},
 		"it runs":                       {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{claimed: true}, place: "pod p"},
@@ -68,7 +75,13 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		"the Job is gone":             {over: "the Job was deleted by somebody"},
 		"the Job is gone, and a pod":  {pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was deleted by somebody"},
 		"suspended while it ran":      {job: aJob + "\nspec: {suspend: true}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was suspended"},
-		"the Job took too long":       {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded, message: \"Job was active longer than specified deadline\"}]}", over: "Job was active longer", reason: content.ReasonTimeout},
+		"the Job took too long":       {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded, message: \"Job was active longer than specified deadline\"}]}", over: "the Job took longer than the watch's timeout and a minute", reason: content.ReasonTimeout},
+		"too long, waiting":           {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", view: view{waited: "no volume"}, over: "a minute; until then it waited: no volume", reason: content.ReasonTimeout},
+		"its pod goes first":          {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true, waited: "no volume"}, over: "until then it waited: no volume", reason: content.ReasonTimeout},
+		"the Job lets it go":          {job: aJob + "\nstatus: {conditions: [{type: FailureTarget, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true}, over: "the Job took longer", reason: content.ReasonTimeout},
+		"a pod deleted in time":       {job: aJob + "\nspec: {activeDeadlineSeconds: 90}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true}, over: "its pod p was deleted"},
+		"drained when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{gone: true}, over: "EvictionByEvictionAPI"},
+		"deleted when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60, suspend: true}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was suspended"},
 		"the Job has failed":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: BackoffLimitExceeded, message: \"it has reached the limit\"}]}", over: "BackoffLimitExceeded: it has reached the limit"},
 		"the Job is to fail":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"False\"}]}"},
 		"too long, with a pod ending": {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", waits: "is being deleted"},
@@ -94,6 +107,59 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The last Event of a pod says whether it is stuck, in words that stay the same from one try to the next.
+func TestWhatKeepsAPodFromStarting(t *testing.T) {
+	at := func(second int) metav1.Time { return metav1.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
+	volume := func(second int) corev1.Event {
+		return corev1.Event{Type: "Warning", Reason: "FailedMount", Message: `configmap "ca" not found`, LastTimestamp: at(second)}
+	}
+	scheduler := func(second int, kind, reason string) corev1.Event {
+		return corev1.Event{Type: kind, Reason: reason, Message: "by the scheduler", EventTime: metav1.MicroTime(at(second))}
+	}
+	network := func(id string) corev1.Event {
+		return corev1.Event{Type: "Warning", Reason: "FailedCreatePodSandBox", Message: `setup network for sandbox "` + strings.Repeat(id, 32) + `": no IP`, LastTimestamp: at(1)}
+	}
+	for why, test := range map[string]struct {
+		events []corev1.Event
+		want   string
+	}{
+		"nothing yet":                      {},
+		"a volume is missing":              {events: []corev1.Event{scheduler(1, "Normal", "Scheduled"), volume(2)}, want: `FailedMount: configmap "ca" not found`},
+		"a volume is missing at once":      {events: []corev1.Event{volume(1), {Type: "Normal", Reason: "Scheduled", EventTime: metav1.MicroTime{Time: at(1).Add(time.Second / 2)}}}, want: `FailedMount: configmap "ca" not found`},
+		"a volume was missing":             {events: []corev1.Event{volume(2), {Type: "Normal", Reason: "Pulling", LastTimestamp: at(3)}}},
+		"it did not fit on a node at once": {events: []corev1.Event{scheduler(1, "Warning", "FailedScheduling"), scheduler(2, "Normal", "Scheduled")}},
+		"a warning that comes again":       {events: []corev1.Event{{Type: "Normal", LastTimestamp: at(2)}, {Type: "Warning", Reason: "R", Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(at(3))}}}, want: "R"},
+		"no network":                       {events: []corev1.Event{network("0a")}, want: `FailedCreatePodSandBox: setup network for sandbox "…": no IP`},
+		"no network, at the next try":      {events: []corev1.Event{network("1b")}, want: `FailedCreatePodSandBox: setup network for sandbox "…": no IP`},
+	} {
+		t.Run(why, func(t *testing.T) {
+			c := &jobCluster{client: fake.NewClientset(&corev1.EventList{Items: named(test.events)}), namespace: "ops", log: testr.New(t)}
+			if got := c.whyNotStarted(t.Context(), &corev1.Pod{}); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// Each try to create a pod gives it another name, and the status need not change with it.
+func TestAPodThatIsRefusedAgainIsRefusedInTheSameWords(t *testing.T) {
+	job := parsed[batchv1.Job](t, aJob)
+	for _, try := range []string{"x2vq8", "jmj2z"} {
+		refused := []corev1.Event{{Reason: "FailedCreate", Message: `Pod "` + job.Name + "-" + try + `" is invalid: no-limit`}}
+		c := &jobCluster{client: fake.NewClientset(&corev1.EventList{Items: named(refused)}), namespace: "ops", log: testr.New(t)}
+		if got := c.whyNoPod(t.Context(), job); got != `Pod "ensign-run-u-…" is invalid: no-limit` {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+func named(events []corev1.Event) []corev1.Event {
+	for i := range events {
+		events[i].Namespace, events[i].Name = "ops", fmt.Sprint(i)
+	}
+	return events
 }
 
 func TestTheFateOfAJobThatIsThere(t *testing.T) {

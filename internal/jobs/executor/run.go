@@ -65,6 +65,8 @@ type run struct {
 	// Of the goroutine of serve: the pod as it was seen last, and what the status shows.
 	pod     *corev1.Pod
 	refused string
+	stalled string
+	waited  string
 	lost    bool
 	shown   [2]string
 	// stays is true if the pod has ended without a result, and its log may say why.
@@ -183,10 +185,14 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 	}
 }
 
-// ask asks the API server what informers do not show of a run that has no pod.
+// ask asks the API server what informers do not show of a run whose pod is not there or does not start.
 func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
-	if r.pod == nil && r.claimedBy() == "" {
-		r.refused = c.whyNoPod(ctx, job.UID)
+	switch {
+	case r.claimedBy() != "":
+	case r.pod == nil:
+		r.refused = c.whyNoPod(ctx, job)
+	case starts(r.pod):
+		r.stalled = c.whyNotStarted(ctx, r.pod)
 	}
 	r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
 }
@@ -200,6 +206,9 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runne
 	v := r.see(c, job)
 	s := judge(v)
 	if !s.over {
+		if !ends(v) {
+			r.waited = s.waits
+		}
 		r.place(s.place, s.waits)
 		return runner.Result{}, false
 	}
@@ -216,7 +225,7 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runne
 // see returns what Kubernetes shows of the run. Until the informers have seen the Job, it is as it was
 // created.
 func (r *run) see(c *jobCluster, job *batchv1.Job) view {
-	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, lost: r.lost, now: time.Now()}
+	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, stalled: r.stalled, waited: r.waited, lost: r.lost, now: time.Now()}
 	if v.job != nil {
 		r.seen = true
 	} else if !r.seen {
