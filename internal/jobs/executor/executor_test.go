@@ -331,9 +331,18 @@ func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
 	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
 	job := b.job(x)
 	b.pod(job, "pod-1", "{phase: Running}")
+	_, live := b.mustClaim(x, job, "pod-1")
 	scratchWait(b, func() *corev1.Pod { return x.pod(job.UID, "") })
 	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
 	b.noJob()
+	said, enough := context.WithTimeout(t.Context(), scratch.Patience)
+	defer enough()
+	if _, err := live.Events(said, 1, tasks("last")); err != nil {
+		t.Errorf("the agent is kept from ending: %v", err)
+	}
+	if err := live.Result(said, wire.Result{RunID: "run-1", Outcome: canceled("TERM"), Events: 1}); err != nil {
+		t.Errorf("the agent is kept from ending: %v", err)
+	}
 	select {
 	case r := <-result:
 		t.Fatalf("its pod is there, and the run has ended: %+v", r)

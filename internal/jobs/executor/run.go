@@ -248,11 +248,28 @@ func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.R
 	if !errors.Is(cause, content.ErrUnwanted) {
 		return result
 	}
-	switch err := c.removeAndWait(context.WithoutCancel(ctx), job); {
+	switch err := r.remove(context.WithoutCancel(ctx), c, job); {
 	case err == nil:
 		result.Outcome, result.Detached = canceled("the run was ended: "+cause.Error()), false
 	case !errors.Is(err, errStops):
 		result.Outcome, result.Detached = *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("the run can't be ended, although %w: %w", cause, err)), false
 	}
 	return result
+}
+
+// remove removes the Job and waits until its pod has gone. It takes what the agent says until then, which
+// would wait for an answer before it ends.
+func (r *run) remove(ctx context.Context, c *jobCluster, job *batchv1.Job) error {
+	removed := make(chan error, 1)
+	go func() { removed <- c.removeAndWait(ctx, job) }()
+	for {
+		select {
+		case err := <-removed:
+			return err
+		case b := <-r.batches:
+			b.next <- r.take(b)
+		case h := <-r.results:
+			h.answer <- nil
+		}
+	}
 }
