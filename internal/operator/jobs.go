@@ -98,7 +98,7 @@ func (c *components) runInJobs() (*jobRuns, error) {
 		return nil, err
 	}
 	o := serve.Options{
-		Identity: known, Registry: j.executor, Fence: c.lease.fence, Reviewer: serve.KubeReviewer{Client: direct, Namespace: namespace},
+		Identity: known, Registry: j.executor, Fence: c.lease.fence, Reviewer: serve.KubeReviewer{Client: direct, Namespace: namespace, Label: template.RunLabel},
 		API: c.proxy, Metrics: c.userMetrics, Address: cmp.Or(c.options.JobBindAddress, fmt.Sprintf(":%d", wire.DefaultPort)), Logger: log,
 	}
 	server, err := serve.New(o)

@@ -16,7 +16,8 @@ import (
 // queueLabel names the queue of Kueue that admits a Job.
 const queueLabel = "kueue.x-k8s.io/queue-name"
 
-// silentFor is how long the agent of a running pod may take to claim its run before people are told.
+// silentFor is how long the agent of a running pod may take to claim its run, and a pod to be seen, before
+// people are told.
 const silentFor = 10 * time.Second
 
 // clockSkew is how far the clock of the Job controller may be ahead of this one.
@@ -172,6 +173,8 @@ func waitsFor(v view) string {
 			return fmt.Sprintf("the Job is suspended until the queue %q admits it", queue)
 		}
 		return "the Job is suspended"
+	case pod == nil && hidden(v):
+		return fmt.Sprintf("the pod of the Job has no label %s, and gets no run without it; does an admission webhook remove it?", template.RunLabel)
 	case pod == nil:
 		return v.refused
 	case pod.DeletionTimestamp != nil:
@@ -182,6 +185,11 @@ func waitsFor(v view) string {
 	default:
 		return startsAfter(v)
 	}
+}
+
+// hidden reports whether the Job has a pod that is not shown, and not only because it is new.
+func hidden(v view) bool {
+	return v.job != nil && v.job.Status.Active > 0 && v.job.Status.StartTime != nil && v.now.Sub(v.job.Status.StartTime.Time) > silentFor
 }
 
 // startsAfter returns what keeps the pod from claiming its run.

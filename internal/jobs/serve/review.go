@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type Caller struct {
 // Reviewer finds out whose a service account token is.
 type Reviewer interface {
 	// Review returns the pod whose token it is. A DeniedError means that it is no token of a pod
-	// of a Job, any other error that this is not known.
+	// of a Job, ErrUnlabeled that the pod gets no run, and any other error that this is not known.
 	Review(ctx context.Context, token string) (Caller, error)
 }
 
@@ -40,7 +41,13 @@ type KubeReviewer struct {
 	Client client.Client
 	// Namespace is that of the Jobs.
 	Namespace string
+	// Label is true at the pods of runs, and the manager follows those.
+	Label string
 }
+
+// ErrUnlabeled is returned for a pod that the manager does not follow. Nobody would see when it ends, so
+// that it might go on beside the next run.
+var ErrUnlabeled = errors.New("the pod has lost the label by which the operator follows it; does an admission webhook remove it?")
 
 // The extra attributes of a token that is bound to a pod.
 const (
@@ -76,6 +83,9 @@ func (k KubeReviewer) Review(ctx context.Context, token string) (Caller, error) 
 	owner := metav1.GetControllerOf(pod)
 	if string(pod.UID) != uid[0] || owner == nil || owner.Kind != "Job" || owner.APIVersion != "batch/v1" {
 		return Caller{}, &DeniedError{"the pod of the token is of no Job"}
+	}
+	if pod.Labels[k.Label] != "true" {
+		return Caller{}, fmt.Errorf("%w (%s)", ErrUnlabeled, k.Label)
 	}
 	return Caller{Job: types.NamespacedName{Namespace: k.Namespace, Name: owner.Name}, JobUID: owner.UID, PodUID: pod.UID}, nil
 }

@@ -196,6 +196,10 @@ func (s *Server) claim(w http.ResponseWriter, r *http.Request, token string) {
 		s.deny(w, denied)
 		return
 	}
+	if errors.Is(err, ErrUnlabeled) {
+		away(w, err.Error())
+		return
+	}
 	if err != nil {
 		away(w, "the token can't be reviewed now: "+err.Error())
 		return

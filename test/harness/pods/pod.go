@@ -31,6 +31,12 @@ const maxMessage = 4096
 // killedExit is the exit code of a container that was killed.
 const killedExit = 137
 
+// termExit is the exit code of a container that ends at TERM.
+const termExit = 143
+
+// mainName is the name of the container that becomes a process, where a pod has several.
+const mainName = "manager"
+
 // pod is one on the node.
 type pod struct {
 	node *Node
@@ -63,6 +69,9 @@ func (p *pod) live(ctx context.Context) {
 	}
 	select {
 	case <-p.deleted:
+		if p.command != nil && len(p.seen.Spec.Containers) > 1 {
+			p.say(ctx, p.over)
+		}
 		// Its last words are in its status by now. The API server removes it when no finalizer is left.
 		_ = p.node.k8s.CoreV1().Pods(p.seen.Namespace).Delete(ctx, p.seen.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.seen.UID},
@@ -106,7 +115,7 @@ func (p *pod) say(ctx context.Context, change func(*corev1.PodStatus)) {
 
 // start starts the container's process.
 func (p *pod) start(ctx context.Context) error {
-	container := p.seen.Spec.Containers[0]
+	container := p.main()
 	paths, err := p.mount(ctx, container)
 	if err != nil {
 		return err
@@ -249,14 +258,42 @@ func (p *pod) killAll() {
 }
 
 func (p *pod) container(state corev1.ContainerState) corev1.ContainerStatus {
-	c := p.seen.Spec.Containers[0]
+	return status(p.main(), state)
+}
+
+// main is the container that becomes a process: the one named manager, or the first one.
+func (p *pod) main() corev1.Container {
+	for _, c := range p.seen.Spec.Containers {
+		if c.Name == mainName {
+			return c
+		}
+	}
+	return p.seen.Spec.Containers[0]
+}
+
+// beside returns the states of all containers in the order of the spec: the main one's as told,
+// that of the others, which are no processes, as other.
+func (p *pod) beside(own, other corev1.ContainerState) (all []corev1.ContainerStatus) {
+	main := p.main().Name
+	for _, c := range p.seen.Spec.Containers {
+		if c.Name == main {
+			all = append(all, status(c, own))
+		} else {
+			all = append(all, status(c, other))
+		}
+	}
+	return all
+}
+
+func status(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: state, Ready: state.Running != nil, Started: new(state.Running != nil)}
 }
 
 func (p *pod) runs(s *corev1.PodStatus) {
 	now := metav1.Now()
 	s.Phase, s.StartTime, s.PodIP, s.HostIP = corev1.PodRunning, &now, "127.0.0.1", "127.0.0.1"
-	s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}})}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+	s.ContainerStatuses = p.beside(running, running)
 }
 
 // over writes how the container ended.
@@ -281,5 +318,14 @@ func (p *pod) over(s *corev1.PodStatus) {
 	case ended.ExitCode == 0:
 		s.Phase, ended.Reason = corev1.PodSucceeded, "Completed"
 	}
-	s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{Terminated: ended})}
+	other := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+	select {
+	case <-p.deleted:
+		other = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: termExit, Reason: "Error", FinishedAt: metav1.Now()}}
+	default:
+		if len(p.seen.Spec.Containers) > 1 && p.evicted == "" {
+			s.Phase = corev1.PodRunning // The others go on.
+		}
+	}
+	s.ContainerStatuses = p.beside(corev1.ContainerState{Terminated: ended}, other)
 }
