@@ -2,12 +2,15 @@ package watches
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	strictjson "sigs.k8s.io/json"
@@ -63,13 +66,32 @@ func (p *parser) podTemplate(into *map[string]any) fieldParser {
 			p.addFault(n.Line, "%s: %v", name, err)
 			return
 		}
-		unknown, err := strictjson.UnmarshalStrict(text, &corev1.PodTemplateSpec{})
+		var pod corev1.PodTemplateSpec
+		unknown, err := strictjson.UnmarshalStrict(text, &pod)
 		for _, fault := range append(unknown, err) {
 			if fault != nil {
 				p.addFault(n.Line, "%s: %v; write the fields of a PodTemplateSpec, as spec.template of a Job has them", name, fault)
 			}
 		}
+		p.podMeta(name, n.Line, pod.ObjectMeta)
 		*into = template
+	}
+}
+
+// podMeta adds faults for labels and annotations with which the API server would refuse each Job, and for
+// labels that are the operator's own.
+func (p *parser) podMeta(name string, line int, meta metav1.ObjectMeta) {
+	at, labelsOfJobs := field.NewPath(name, "metadata"), []string{batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid"}
+	for _, fault := range append(metav1validation.ValidateLabels(meta.Labels, at.Child("labels")), apivalidation.ValidateAnnotations(meta.Annotations, at.Child("annotations"))...) {
+		p.addFault(line, "%v", fault)
+	}
+	for _, label := range slices.Sorted(maps.Keys(meta.Labels)) {
+		switch {
+		case strings.HasPrefix(label, OwnPrefix):
+			p.addFault(line, "%s: the label %q is not allowed, because names that begin with %s are the operator's own", name, label, OwnPrefix)
+		case slices.Contains(labelsOfJobs, label):
+			p.addFault(line, "%s: the label %q is not allowed, because Kubernetes sets it itself at the pods of a Job", name, label)
+		}
 	}
 }
 

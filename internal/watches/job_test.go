@@ -16,6 +16,10 @@ func TestFaultsOfJobs(t *testing.T) {
 		"no label":                 {"  executor: job\n  job: {labels: {a b: c}}\n", []string{"5 job.labels"}},
 		"no value of a label":      {"  executor: job\n  job: {labels: {a: [b]}}\n", []string{"5 labels.a"}},
 		"a label of the operator":  {"  executor: job\n  job: {labels: {ensign.io/run: x}}\n", []string{"5 labels … operator's own"}},
+		"a pod's label of Jobs":    {"  executor: job\n  job:\n    podTemplate: {metadata: {labels: {job-name: x}}}\n", []string{`6 podTemplate … "job-name" is not allowed … Kubernetes`}},
+		"a pod's label of ours":    {"  executor: job\n  job:\n    podTemplate: {metadata: {labels: {ensign.io/run: x}}}\n", []string{"6 podTemplate … operator's own"}},
+		"no label of a pod":        {"  executor: job\n  job:\n    podTemplate: {metadata: {labels: {a b: c}}}\n", []string{"6 podTemplate.metadata.labels"}},
+		"no annotation of a pod":   {"  executor: job\n  job:\n    podTemplate: {metadata: {annotations: {a b: c}}}\n", []string{"6 podTemplate.metadata.annotations"}},
 		"an unknown part":          {"  executor: job\n  job: {template: {}}\n", []string{`5 "template" is no field of job`}},
 	} {
 		t.Run(why, func(t *testing.T) {
