@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -128,5 +129,26 @@ var _ = Describe("what somebody has put in the chart's place, so that the API se
 		Eventually(ctx, s.Condition(cr, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
 		Expect(ports(s, "way-web")(ctx)).To(Equal(asItWas))
 		Expect(statuses(s, "way")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
+	})
+})
+
+var _ = Describe("a default of the API server that does not go with the chart's value", func() {
+	It("goes, and comes back with the value that has it", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"deployment.yaml": strings.Replace(served["deployment.yaml"], "spec:\n", "spec:\n  {{- with .Values.strategy }}\n  strategy: {type: {{ . }}}\n  {{- end }}\n", 1)}, "")
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "way", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		strategy := func(ctx context.Context) (appsv1.DeploymentStrategy, error) {
+			deployment := &appsv1.Deployment{}
+			err := objectNamed(s, "way-web", deployment)(ctx)
+			return deployment.Spec.Strategy, err
+		}
+		for _, kind := range []string{"Recreate", "RollingUpdate", "Recreate"} {
+			Expect(k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"strategy":"`+kind+`"}}`)))).To(Succeed())
+			Eventually(ctx, strategy).Should(HaveField("Type", BeEquivalentTo(kind)))
+			Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+			Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(Equal(harness.Condition{}))
+		}
 	})
 })

@@ -87,7 +87,7 @@ func without(live, desired *unstructured.Unstructured, going []fieldpath.Path, t
 }
 
 // suspects returns the fields and entries of lists, sorted, of which the chart says nothing, that
-// others than Helm hold, and that stand where the API server's refusal points to.
+// others than Helm or nobody hold, and that stand where the API server's refusal points to.
 func suspects(live, desired *unstructured.Unstructured, refusal error) (found []fieldpath.Path) {
 	said := heldBy(live, isHelms)
 	causes := causesOf(refusal)
@@ -99,6 +99,11 @@ func suspects(live, desired *unstructured.Unstructured, refusal error) (found []
 		}
 		if !slices.ContainsFunc(found, going.Equals) {
 			found = append(found, going)
+		}
+	}
+	for _, path := range unheld(live, desired) {
+		if slices.ContainsFunc(causes, func(cause []string) bool { return len(path) >= len(cause) && isAt(path, cause) }) {
+			found = append(found, path)
 		}
 	}
 	slices.SortFunc(found, fieldpath.Path.Compare)
@@ -165,9 +170,16 @@ func isAt(path fieldpath.Path, cause []string) bool {
 // result gives Helm the fields that are to go.
 func result(live, applied *unstructured.Unstructured, going []fieldpath.Path) (*Displaced, error) {
 	moved, others := fieldpath.NewSet(), heldBy(live, isOthers)
-	for path := range others.All() {
-		if slices.ContainsFunc(going, func(gone fieldpath.Path) bool { return len(path) >= len(gone) && path[:len(gone)].Equals(gone) }) {
-			moved.Insert(path.Copy())
+	for _, gone := range going {
+		held := false
+		for path := range others.All() {
+			if len(path) >= len(gone) && path[:len(gone)].Equals(gone) {
+				moved.Insert(path.Copy())
+				held = true
+			}
+		}
+		if !held {
+			moved.Insert(gone)
 		}
 	}
 	entries, err := move(live, moved)

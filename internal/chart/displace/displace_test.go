@@ -111,6 +111,50 @@ func TestWhatStandsInTheChartsPlaceGoesAndNothingElse(t *testing.T) {
 	}
 }
 
+// rolling is a Deployment whose strategy nobody holds, because the API server has set it.
+const rolling = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: a
+  resourceVersion: "7"
+  managedFields:
+  - {manager: helm, operation: Apply, apiVersion: apps/v1, fieldsV1: {f:spec: {f:selector: {}}}}
+  - {manager: autoscaler, operation: Update, apiVersion: apps/v1, subresource: scale, fieldsV1: {f:spec: {f:replicas: {}}}}
+spec:
+  replicas: 3
+  revisionHistoryLimit: 10
+  selector: {matchLabels: {a: b}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}}
+`
+
+const recreated = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: b}}, strategy: {type: Recreate}}}"
+
+func TestADefaultThatNobodyHoldsGoes(t *testing.T) {
+	at := field.NewPath("spec", "strategy", "rollingUpdate")
+	try := func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if _, there, _ := unstructured.NestedMap(object.Object, "spec", "strategy", "rollingUpdate"); there {
+			return nil, invalid(at)
+		}
+		return object, nil
+	}
+	found, err := displace.Find(read(t, rolling), read(t, recreated), invalid(at), try)
+	if err != nil || found == nil {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	spec, _, _ := unstructured.NestedMap(found.Applied.Object, "spec")
+	if got := fmt.Sprint(spec["strategy"], spec["replicas"], spec["revisionHistoryLimit"]); got != "map[type:Recreate] 3 10" {
+		t.Errorf("got %s", got)
+	}
+	if text := string(found.Patch); !strings.Contains(text, `"f:rollingUpdate":{}`) || strings.Contains(text, "revisionHistoryLimit") || strings.Count(text, "f:replicas") != 1 {
+		t.Errorf("got %s", text)
+	}
+	elsewhere := strings.Replace(rolling, "manager: autoscaler, operation: Update, apiVersion: apps/v1", "manager: autoscaler, operation: Update, apiVersion: apps/v1beta1", 1)
+	if found, err := displace.Find(read(t, elsewhere), read(t, recreated), invalid(at), try); found != nil || err != nil {
+		t.Errorf("who holds it by another version is not known: got %v, %v", found, err)
+	}
+}
+
 func TestNothingGoes(t *testing.T) {
 	accept := func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) { return object, nil }
 	ports := field.NewPath("spec", "ports").Index(1).Child("name")

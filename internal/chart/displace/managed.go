@@ -1,6 +1,9 @@
 package displace
 
 import (
+	"maps"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -24,6 +27,41 @@ func heldBy(object *unstructured.Unstructured, meant func(*metav1.ManagedFieldsE
 		}
 	}
 	return all
+}
+
+// unheld returns the fields outside of lists that nobody holds, and of which the chart says nothing. The
+// API server's own defaults are such, and a forced apply leaves them: the rollingUpdate of a Deployment stays
+// beside the chart's strategy Recreate.
+func unheld(live, desired *unstructured.Unstructured) (found []fieldpath.Path) {
+	entries := live.GetManagedFields()
+	if slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool { return entry.APIVersion != live.GetAPIVersion() }) {
+		return nil // It may hold a field by another path.
+	}
+	held := heldBy(live, func(*metav1.ManagedFieldsEntry) bool { return true })
+	var walk func(fields, said map[string]any, held *fieldpath.Set, at fieldpath.Path)
+	walk = func(fields, said map[string]any, held *fieldpath.Set, at fieldpath.Path) {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			element := fieldpath.FieldNameElement(name)
+			path, below := append(at.Copy(), element), held.WithPrefix(element)
+			under, isMap := fields[name].(map[string]any)
+			text, isSaid := said[name]
+			textBelow, _ := text.(map[string]any)
+			switch {
+			case !isSaid && !held.Members.Has(element) && below.Empty():
+				found = append(found, path)
+			case isMap:
+				walk(under, textBelow, below, path)
+			}
+		}
+	}
+	live, desired = live.DeepCopy(), desired.DeepCopy()
+	for _, object := range []*unstructured.Unstructured{live, desired} {
+		for _, name := range []string{"metadata", "status", "apiVersion", "kind"} {
+			delete(object.Object, name)
+		}
+	}
+	walk(live.Object, desired.Object, held, nil)
+	return found
 }
 
 // setOf returns the fields of an entry; nil if they cannot be read.
