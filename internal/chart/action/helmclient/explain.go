@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// nameless is what a client says of an object without a name.
+const nameless = "resource name may not be empty"
+
 var (
 	// duplicate is what the API server says of a list in which a key stands twice. Helm 3 has applied
 	// such lists, and later entries won.
@@ -32,6 +35,8 @@ func explained(err error) error {
 		return nil
 	case isDuplicate(err):
 		return &explainedError{err, ". Server-side apply takes no list in which a key stands twice: change the chart or its values, or let the watch have apply: client"}
+	case strings.Contains(err.Error(), nameless):
+		return &explainedError{err, ". An object that has a generateName alone cannot be applied again or deleted: give it a name in the chart"}
 	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), notReplaced):
 		return &explainedError{err, ". Fields that cannot be changed: the annotation upgrade-force of the resource lets an upgrade replace their objects, and rollback-force the rollback after a failed one"}
 	}

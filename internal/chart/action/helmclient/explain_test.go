@@ -15,6 +15,7 @@ func TestErrorsSayWhatMendsThem(t *testing.T) {
 		"one that is not replaced":     {`Job.batch "a" is invalid: field is immutable` + notReplaced + `: x`, notReplaced + ": x"},
 		"a value that is wrong":        {`ConfigMap "A" is invalid: metadata.name: Invalid value: "A": no`, `Invalid value: "A": no`},
 		"a value in words":             {`x is invalid: Invalid value: v1.Selector{}: no`, `Invalid value: v1.Selector{}: no`},
+		"an object without a name":     {`server-side apply failed for object a/ /v1, Kind=ConfigMap: resource name may not be empty`, "give it a name in the chart"},
 		"a webhook that says the word": {`admission webhook denied the request: names are immutable here`, "here"},
 	} {
 		cause := errors.New(c.text)
