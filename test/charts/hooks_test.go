@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,5 +180,41 @@ var _ = Describe("the hooks of a chart", func() {
 		Expect(objectNamed(s, "placed-hook", hook)(ctx)).To(Succeed())
 		Expect(hook.UID).NotTo(Equal(before))
 		Expect(hook.Data).To(Equal(map[string]string{"a": "c"}))
+	})
+})
+
+var _ = Describe("an object that becomes a hook, and one that was one", func() {
+	It("stays, is an object of the release again, and goes with it", func(ctx context.Context) {
+		annotations := `{{ if .Values.hook }}{helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-weight: "-5"}{{ else }}{}{{ end }}`
+		s := charted(ctx, map[string]string{
+			"a.yaml": configMap("a", annotations, "a: {{ .Values.a | default \"b\" | quote }}"),
+			"b.yaml": configMap("b", "{}", "a: {{ .Values.a | default \"b\" | quote }}"),
+		}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "moved", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		is := func(value string, hook types.GomegaMatcher) func(Gomega, context.Context) {
+			return func(g Gomega, ctx context.Context) {
+				made := &corev1.ConfigMap{}
+				g.Expect(objectNamed(s, "moved-a", made)(ctx)).To(Succeed())
+				g.Expect(made.Data).To(HaveKeyWithValue("a", value))
+				g.Expect(made.Annotations).To(hook)
+				g.Expect(objectNamed(s, "moved-b", made)(ctx)).To(Succeed())
+				g.Expect(made.Data).To(HaveKeyWithValue("a", value))
+			}
+		}
+		change := func(spec, value string, hook types.GomegaMatcher) {
+			GinkgoHelper()
+			Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+spec+`}`)))).To(Succeed())
+			Eventually(ctx, is(value, hook)).Should(Succeed())
+			Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+			Eventually(ctx, is(value, hook)).Should(Succeed())
+		}
+		isHook := HaveKey("helm.sh/hook")
+		change(`{"hook":true,"a":"c"}`, "c", isHook)
+		change(`{"hook":true,"a":"d"}`, "d", isHook)
+		change(`{"hook":false,"a":"e"}`, "e", And(Not(isHook), HaveKeyWithValue("meta.helm.sh/release-name", "moved")))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, objectNamed(s, "moved-a", &corev1.ConfigMap{})).Should(site.BeGone())
 	})
 })

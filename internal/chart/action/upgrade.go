@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -24,6 +25,9 @@ func (r *run) upgrade(ctx context.Context) error {
 	if err := r.supersede(); err != nil {
 		return fmt.Errorf("mark revisions that a later one has superseded: %w", err)
 	}
+	if err := r.takeFormerHooks(ctx); err != nil {
+		return fmt.Errorf("take over objects that were hooks: %w", err)
+	}
 	a := action.NewUpgrade(r.config)
 	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
@@ -38,6 +42,41 @@ func (r *run) upgrade(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// takeFormerHooks makes objects of the release what were hooks of its deployed revision, where the chart
+// renders them as such now. Helm gives hooks none of its marks, and without these it takes an object for
+// somebody else's. It renders the chart only where the deployed revision has hooks.
+func (r *run) takeFormerHooks(ctx context.Context) error {
+	found, err := r.config.Releases.Deployed(r.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	deployed, err := records.Of(found)
+	if err != nil || len(deployed.Hooks) == 0 {
+		return err
+	}
+	made, err := r.dryRun(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // Helm says so when it renders the chart.
+	}
+	wanted, err := r.client.Build(strings.NewReader(made.Manifest), false)
+	if err != nil {
+		return nil //nolint:nilerr // As above.
+	}
+	for _, hook := range deployed.Hooks {
+		former, err := r.client.Build(strings.NewReader(hook.Manifest), false)
+		if err != nil {
+			continue // A kind that is not served any more.
+		}
+		if err := r.client.TakeHooks(wanted.Intersect(former)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // supersede marks all revisions that are deployed but the newest. Helm leaves such ones behind

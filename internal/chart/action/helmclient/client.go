@@ -69,6 +69,8 @@ type Client struct {
 	Left func(string)
 	// Undeleted says why objects could not be deleted.
 	Undeleted []error
+	// hooks are the hooks that were created.
+	hooks kube.ResourceList
 }
 
 // Delete implements kube.Interface. It deletes one object after the other, in their order.
@@ -103,6 +105,7 @@ func (c *Client) Create(resources kube.ResourceList, options ...kube.ClientCreat
 		return nil, err
 	}
 	result, err := c.Client.Create(resources, options...)
+	c.hooks = append(c.hooks, resources.Filter(isHook)...)
 	return result, explained(err)
 }
 
@@ -173,12 +176,16 @@ func (c *Client) prepare(originals, targets kube.ResourceList) (kube.ResourceLis
 }
 
 // withoutOthers returns the originals without those that are to be deleted, because the chart
-// renders them no more, and belong to another release by now. Helm asks nobody before it deletes
-// these.
+// renders them no more, and belong to another release by now, or are a hook that has just run. Helm asks
+// nobody before it deletes these.
 func (c *Client) withoutOthers(originals, targets kube.ResourceList) (kube.ResourceList, error) {
 	dropped := originals.Difference(targets)
 	others := kube.ResourceList{}
 	for _, original := range dropped {
+		if c.hooks.Get(original) != nil {
+			others.Append(original)
+			continue
+		}
 		live, err := get(original)
 		switch {
 		case err != nil:

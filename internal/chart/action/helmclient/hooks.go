@@ -2,6 +2,7 @@ package helmclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/resource"
 )
@@ -68,6 +71,33 @@ func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructur
 	default:
 		return c.replace(kube.ResourceList{info}, kube.ResourceList{info})
 	}
+}
+
+// TakeHooks gives the live objects that are hooks of the CR the marks of an object of the release. Any
+// other object it leaves.
+func (c *Client) TakeHooks(resources kube.ResourceList) error {
+	for _, info := range resources {
+		live, err := get(info)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.GetAnnotations()[release.HookAnnotation] == "" || !c.Own(live) {
+			continue
+		}
+		marks, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid":         live.GetUID(),
+			"labels":      map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+			"annotations": map[string]any{releaseName: c.Name, releaseNamespace: c.Namespace, release.HookAnnotation: nil},
+		}})
+		if err != nil {
+			return err
+		}
+		helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(FieldManager)
+		if _, err := helper.Patch(info.Namespace, info.Name, types.MergePatchType, marks, nil); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s: %w", nameOf(info), err)
+		}
+	}
+	return nil
 }
 
 // waiter is Helm's, but for its waits for hooks, and says of what is not ready what its pods wait
