@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,9 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	if row.Outcome == Successful {
 		row.Message = row.SlowedDown
 	}
+	if row.Outcome == Deleting && kind.Known {
+		row.Message = cmp.Or(heldByOthers(&watch, cr), row.Message)
+	}
 	if !kind.Known {
 		period = 0
 	}
@@ -124,6 +128,16 @@ func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, 
 		return Successful, "", ""
 	}
 	return Pending, "", "no run has been reported"
+}
+
+// heldByOthers says for which finalizers a CR waits that is being deleted, if the watch's own is not one of
+// them: content runs for none of these.
+func heldByOthers(watch *watches.Watch, cr *unstructured.Unstructured) string {
+	held := cr.GetFinalizers()
+	if len(held) == 0 || watch.Finalizer != nil && slices.ContainsFunc(held, watch.Finalizer.Is) {
+		return ""
+	}
+	return "it waits for finalizers that are not those of the watch: " + strings.Join(held, ", ")
 }
 
 // lastRun returns when content ran last, as far as the status says it.
