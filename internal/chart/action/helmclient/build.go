@@ -24,7 +24,7 @@ func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, er
 	build := func(text []byte) (kube.ResourceList, error) { return c.Client.Build(bytes.NewReader(text), validate) }
 	all, err := build(text)
 	if err == nil {
-		return all, nil
+		return lastOnes(all), nil
 	}
 	located := locate(text, func(document []byte) error {
 		_, err := build(document)
@@ -34,6 +34,17 @@ func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, er
 		return nil, err // It is about no single one.
 	}
 	return nil, located
+}
+
+// lastOnes returns the objects without those that come again further on: Helm applies objects of one kind
+// at once, so that any of two would stay.
+func lastOnes(all kube.ResourceList) (last kube.ResourceList) {
+	for i, one := range all {
+		if one.Name == "" || !all[i+1:].Contains(one) {
+			last.Append(one)
+		}
+	}
+	return last
 }
 
 // locate returns the errors of the documents of a manifest, each with the document's name; nil if

@@ -3,8 +3,29 @@ package helmclient
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
 )
+
+func TestOfAnObjectThatComesTwiceTheLastOneCounts(t *testing.T) {
+	var all kube.ResourceList
+	for _, text := range []string{"A a 1", "A b 2", "B a 3", "A a 4", "A  5", "A  6"} {
+		part := strings.Split(text, " ")
+		all.Append(&resource.Info{Name: part[1], ResourceVersion: part[2], Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Kind: part[0]}}})
+	}
+	got := ""
+	for _, one := range lastOnes(all) {
+		got += one.ResourceVersion
+	}
+	if got != "23456" {
+		t.Errorf("got %s", got)
+	}
+}
 
 func TestWhatDoesNotDecodeIsNamed(t *testing.T) {
 	bad := errors.New("cannot unmarshal bool")
