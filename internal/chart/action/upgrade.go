@@ -45,8 +45,8 @@ func (r *run) upgrade(ctx context.Context) error {
 }
 
 // takeFormerHooks makes objects of the release what were hooks of its deployed revision, where the chart
-// renders them as such now. Helm gives hooks none of its marks, and without these it takes an object for
-// somebody else's. It renders the chart only where the deployed revision has hooks.
+// renders them as such now. Helm gives hooks none of its labels and annotations, and without these it takes an object
+// for somebody else's. It renders the chart only where the deployed revision has hooks.
 func (r *run) takeFormerHooks(ctx context.Context) error {
 	found, err := r.config.Releases.Deployed(r.Name)
 	if errors.Is(err, driver.ErrNoDeployedReleases) {

@@ -73,8 +73,8 @@ func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructur
 	}
 }
 
-// TakeHooks gives the live objects that are hooks of the CR the marks of an object of the release. Any
-// other object it leaves.
+// TakeHooks gives the live objects that are hooks of the CR the labels and annotations of an object of the
+// release. Any other object it leaves.
 func (c *Client) TakeHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
 		live, err := get(info)
@@ -84,7 +84,7 @@ func (c *Client) TakeHooks(resources kube.ResourceList) error {
 		if live == nil || live.GetAnnotations()[release.HookAnnotation] == "" || !c.Own(live) {
 			continue
 		}
-		marks, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid":         live.GetUID(),
 			"labels":      map[string]string{"app.kubernetes.io/managed-by": "Helm"},
 			"annotations": map[string]any{releaseName: c.Name, releaseNamespace: c.Namespace, release.HookAnnotation: nil},
@@ -93,7 +93,7 @@ func (c *Client) TakeHooks(resources kube.ResourceList) error {
 			return err
 		}
 		helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(FieldManager)
-		if _, err := helper.Patch(info.Namespace, info.Name, types.MergePatchType, marks, nil); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := helper.Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s: %w", nameOf(info), err)
 		}
 	}
