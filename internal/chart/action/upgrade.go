@@ -48,15 +48,8 @@ func (r *run) upgrade(ctx context.Context) error {
 // renders them as such now. Helm gives hooks none of its labels and annotations, and without these it takes an object
 // for somebody else's. It renders the chart only where the deployed revision has hooks.
 func (r *run) takeFormerHooks(ctx context.Context) error {
-	found, err := r.config.Releases.Deployed(r.Name)
-	if errors.Is(err, driver.ErrNoDeployedReleases) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	deployed, err := records.Of(found)
-	if err != nil || len(deployed.Hooks) == 0 {
+	deployed, err := r.deployed()
+	if deployed == nil || len(deployed.Hooks) == 0 {
 		return err
 	}
 	made, err := r.dryRun(ctx)
@@ -106,17 +99,22 @@ func (r *run) supersede() error {
 	return errors.Join(errs...)
 }
 
-// rollback brings back the deployed revision, if there is one.
-func (r *run) rollback() error {
+// deployed returns the deployed revision; nil and no error if there is none.
+func (r *run) deployed() (*records.Release, error) {
 	found, err := r.config.Releases.Deployed(r.Name)
 	if errors.Is(err, driver.ErrNoDeployedReleases) {
-		return nil
+		return nil, nil //nolint:nilnil // See above.
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	deployed, err := records.Of(found)
-	if err != nil {
+	return records.Of(found)
+}
+
+// rollback brings back the deployed revision, if there is one.
+func (r *run) rollback() error {
+	deployed, err := r.deployed()
+	if deployed == nil {
 		return err
 	}
 	a := action.NewRollback(r.config)
