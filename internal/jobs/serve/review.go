@@ -41,13 +41,13 @@ type KubeReviewer struct {
 	Client client.Client
 	// Namespace is that of the Jobs.
 	Namespace string
-	// Label is true at the pods of runs, and the manager follows those.
+	// Label is true at the pods of runs, and the manager watches those.
 	Label string
 }
 
-// ErrUnlabeled is returned for a pod that the manager does not follow. Nobody would see when it ends, so
+// ErrUnlabeled is returned for a pod that the manager does not watch. Nobody would see when it ends, so
 // that it might go on beside the next run.
-var ErrUnlabeled = errors.New("the pod has lost the label by which the operator follows it; does an admission webhook remove it?")
+var ErrUnlabeled = errors.New("the pod has lost the label by which the operator watches it; does an admission webhook remove it?")
 
 // The extra attributes of a token that is bound to a pod.
 const (

@@ -45,7 +45,7 @@ func TestOnlyTheTokenOfAJobsPodIsTaken(t *testing.T) {
 		"the API server has no time": {fails: errors.New("too busy")},
 	} {
 		t.Run(why, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod-uid", Labels: map[string]string{"followed": "true"}, OwnerReferences: []metav1.OwnerReference{own}}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod-uid", Labels: map[string]string{"watched": "true"}, OwnerReferences: []metav1.OwnerReference{own}}}
 			status := authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: []string{wire.Audience}, User: authenticationv1.UserInfo{
 				Username: "system:serviceaccount:ns:runs", Extra: map[string]authenticationv1.ExtraValue{podNameExtra: {"pod"}, podUIDExtra: {"pod-uid"}},
 			}}
@@ -63,7 +63,7 @@ func TestOnlyTheTokenOfAJobsPodIsTaken(t *testing.T) {
 					return test.fails
 				},
 			}).Build()
-			got, err := KubeReviewer{Client: cluster, Namespace: "ns", Label: "followed"}.Review(t.Context(), "token")
+			got, err := KubeReviewer{Client: cluster, Namespace: "ns", Label: "watched"}.Review(t.Context(), "token")
 			_, denied := errors.AsType[*DeniedError](err)
 			if (err == nil) != test.want || !test.want && denied != test.known {
 				t.Fatalf("got %+v, %v", got, err)
