@@ -57,7 +57,7 @@ func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, modu
 	group, resource, read := kind.group, kind.resource, reading(o)
 	switch module {
 	case "k8s":
-		for _, state := range states(u, i, t) {
+		for _, state := range States(u, i, t) {
 			c.task(o.Position, group, resource, verbs(t, o, state)...)
 			if state == "present" {
 				c.children(u, o, kind)
@@ -65,6 +65,13 @@ func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, modu
 		}
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
+	case "k8s_require_owned":
+		c.task(o.Position, group, resource, "get")
+	case "k8s_delete_owned":
+		if t.Arg("name") != nil { // It may be a list, of which the objects know nothing.
+			read = "get"
+		}
+		c.task(o.Position, group, resource, read, "delete")
 	case "k8s_json_patch":
 		c.task(o.Position, group, resource+subresource(source.Scalar(t.Arg("name"))), "get", "patch")
 	case "k8s_status":
@@ -99,10 +106,10 @@ func subresource(name string) string {
 	return ""
 }
 
-// kind returns the kind of an object. The modules k8s_status ask no group but the one that is
+// kind returns the kind of an object. The modules of ensign.operator ask no group but the one that is
 // named; all others are those of kubernetes.core.
 func (c *Collector) kind(module string, o Object) (served, bool) {
-	if module == "k8s_status" {
+	if slices.Contains([]string{"k8s_status", "k8s_require_owned", "k8s_delete_owned"}, module) {
 		return exactly(o.APIVersion, o.Kind, c.CRDs)
 	}
 	return c.meant(o.Position, o.APIVersion, o.Kind)
@@ -116,9 +123,9 @@ func reading(o Object) string {
 	return "list"
 }
 
-// states returns the states that the module k8s may be asked for: by the task, by its variables,
+// States returns the states that the module k8s may be asked for: by the task, by its variables,
 // or by the watch's variables in their place.
-func states(u *source.Unit, i *source.Index, t *source.Task) []string {
+func States(u *source.Unit, i *source.Index, t *source.Task) []string {
 	n := t.Arg("state")
 	text := i.Text(n)
 	if text == nil {

@@ -156,6 +156,7 @@ class API:
         try:
             options = Options(module.params)
             self._client = client.ApiClient(options.configuration())
+            self._served: dict[str, list[Object]] = {}
             for name, value in options.headers().items():
                 self._client.set_default_header(name, value)
         except (config.ConfigException, OSError, ValueError) as error:
@@ -163,16 +164,28 @@ class API:
 
     def resource(self, api_version: str, kind: str) -> Resource:
         """Return the kind as it is served now."""
-        try:
-            served = self.request("GET", root(api_version))["resources"]
-        except APIError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            served = []
-        found = find_resource(api_version, kind, served)
+        if api_version not in self._served:
+            self._served[api_version] = (self.read(root(api_version)) or {"resources": []})["resources"]
+        found = find_resource(api_version, kind, self._served[api_version])
         if found is None:
             raise APIError(f"the API server has no kind {kind} in {api_version}", HTTPStatus.NOT_FOUND, "NotFound")
         return found
+
+    def read(self, path: str) -> Object | None:
+        """Return what is at a path, None where there is nothing."""
+        try:
+            return self.request("GET", path)
+        except APIError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def select(self, resource: Resource, namespace: str | None, selectors: list[str]) -> list[Object]:
+        """Return the objects of a kind that have the labels."""
+        path = f"{resource.collection(namespace)}?labelSelector={quote(','.join(selectors), safe='')}"
+        # Those of a list do not say of which kind they are.
+        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [{**found, **identity} for found in self.request("GET", path)["items"]]
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Object:
         """Return the object that the API server answers with."""

@@ -205,20 +205,10 @@ def event(params: dict[str, Any], reference: Object, before: Object | None) -> O
     }
 
 
-def read(api: API, path: str) -> Object | None:
-    """Return an object, or None where there is none."""
-    try:
-        return api.request("GET", path)
-    except APIError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return None
-        raise
-
-
 def delete(module: AnsibleModule, api: API) -> dict[str, Any]:
     """Delete the Event, and return the module's result."""
     path = EVENTS.path(module.params["namespace"], module.params["name"])
-    there = read(api, path)
+    there = api.read(path)
     if there and not module.check_mode:
         api.request("DELETE", path)
     return {"changed": there is not None, "result": {}}
@@ -232,7 +222,7 @@ def write(module: AnsibleModule, api: API) -> dict[str, Any]:
     if params["appendTimestamp"]:
         name = f"{name}.{time.time_ns():x}"
     else:
-        before = read(api, path)
+        before = api.read(path)
     body = event(params, involved(api, params["involvedObject"]), before)
     whole = {
         "apiVersion": "v1",

@@ -64,11 +64,16 @@ class Server:
             return 201, self.add(f"{path}/{request.body['metadata']['name']}", **request.body)
         if path not in self.objects:
             return 404, {"message": f"{path} not found"}
-        if request.method == "DELETE":
-            return 200, self.objects.pop(path)
         if request.method == "PATCH":
             return self.patch(self.objects[path], request)
-        return 200, self.objects[path]
+        return self.delete(path, request) if request.method == "DELETE" else (200, self.objects[path])
+
+    def delete(self, path: str, request: Request) -> tuple[int, Object]:
+        """Delete an object, if it is as the request expects it."""
+        there, expected = self.objects[path]["metadata"], (request.body or {}).get("preconditions") or {}
+        if any(there[key] != value for key, value in expected.items()):
+            return 409, {"message": "the object is not the one that is expected"}
+        return 200, self.objects.pop(path)
 
     def patch(self, there: Object, request: Request) -> tuple[int, Object]:
         """Patch an object."""
