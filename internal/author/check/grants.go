@@ -27,6 +27,9 @@ func (p *Project) Needs() rights.Needs {
 			needs[i].Where = strings.ReplaceAll(need.Where, p.options.Dir+string(filepath.Separator), "")
 		}
 	}
+	if granted, err := rights.ReadGranted(filepath.Join(p.options.Dir, "config", "overlays", "jobs", "runs")); err == nil {
+		c.InOverlay(granted)
+	}
 	return c.Needs
 }
 

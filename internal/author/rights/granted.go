@@ -54,8 +54,11 @@ func grantedBy(roles []*role) Granted {
 	return g
 }
 
-// Gives reports whether the roles give what is needed, where it is needed, also by "*".
+// Gives reports whether the roles, or others of the project, give what is needed, where it is needed, also by "*".
 func (g Granted) Gives(n Need) bool {
+	if n.Elsewhere {
+		return true
+	}
 	given := g.wide
 	if n.Scope == Lease || n.Anywhere || given == nil {
 		given = g.Rights

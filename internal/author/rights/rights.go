@@ -62,6 +62,8 @@ type Need struct {
 	// Anywhere is set where it is not known whether the right is needed in the manager's own
 	// namespace alone.
 	Anywhere bool
+	// Elsewhere is set if a role outside of config/rbac gives the right.
+	Elsewhere bool
 }
 
 // Unknown is a task of which cannot be told what it needs.
@@ -200,9 +202,20 @@ func actsAs(account watches.ServiceAccount) Right {
 	return right
 }
 
+// forJobs is where the rights for runs in Jobs are needed.
+const forJobs = "the manager: runs in Jobs"
+
+// InOverlay records which rights for runs in Jobs the roles of an overlay give. Neither config/rbac
+// needs them then, nor are they superfluous there.
+func (n Needs) InOverlay(overlay Granted) {
+	for i, need := range n.All {
+		n.All[i].Elsewhere = need.Where == forJobs && covers(overlay.Rights, need.Right)
+	}
+}
+
 // jobs adds what the manager does for runs in Jobs, in its own namespace.
 func (c *Collector) jobs() {
-	const where = "the manager: runs in Jobs"
+	const where = forJobs
 	c.engine("batch", "jobs", where, Lease, "get", "list", "watch", "create", "patch", "delete")
 	c.engine("", "pods", where, Lease, "get", "list", "watch", "delete")
 	c.engine("", "events", where, Lease, "list")

@@ -274,3 +274,30 @@ func TestRunsInJobsNeedRightsInTheManagersNamespace(t *testing.T) {
 		}
 	}
 }
+
+// A project of init has an overlay whose roles give the rights for Jobs: config/rbac needs none of them,
+// and they are not superfluous there either.
+func TestRightsForJobsThatAnOverlayGives(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"role.yaml": "kind: Role\nmetadata: {name: jobs}\nrules:\n" +
+		"  - apiGroups: [batch]\n    resources: [jobs]\n    verbs: [get, list, watch, create, patch, delete]\n" +
+		"  - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, list, watch, delete]\n" +
+		"  - apiGroups: [\"\"]\n    resources: [events]\n    verbs: [list]\n" +
+		"  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get, create]\n"})
+	overlay, err := ReadGranted(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Collector
+	c.jobs()
+	if lines := c.Difference(Granted{}); len(lines) != 14 {
+		t.Errorf("without the overlay config/rbac lacks all rights, got %q", lines)
+	}
+	c.InOverlay(overlay)
+	if lines := c.Difference(Granted{}); len(lines) != 1 || !strings.Contains(lines[0], "tokenreviews") {
+		t.Errorf("want only the right that no role of the overlay gives, got %q", lines)
+	}
+	if lines := c.Difference(overlay); len(lines) != 1 {
+		t.Errorf("none is superfluous, got %q", lines)
+	}
+}

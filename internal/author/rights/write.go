@@ -81,7 +81,7 @@ func (s subject) isPath() bool { return strings.HasPrefix(s.resource, "/") }
 func (n Needs) subjects(scopes ...Scope) (order []subject, verbs map[subject]map[string]bool, where map[subject]map[string][]string) {
 	verbs, where = map[subject]map[string]bool{}, map[subject]map[string][]string{}
 	for _, need := range n.All {
-		if !slices.Contains(scopes, need.Scope) {
+		if need.Elsewhere || !slices.Contains(scopes, need.Scope) {
 			continue
 		}
 		k := need.subject()
@@ -188,9 +188,13 @@ func quoted(word string) string {
 	return word
 }
 
-// Difference returns a line for each right that is needed and not given ("+"), and for each
-// that is given and not needed ("-").
-func (n Needs) Difference(g Granted) []string {
+// In returns the needs of a scope.
+func (n Needs) In(scope Scope) Needs {
+	return Needs{All: slices.DeleteFunc(slices.Clone(n.All), func(need Need) bool { return need.Scope != scope })}
+}
+
+// Lacking returns a line for each right that is needed and not given ("+").
+func (n Needs) Lacking(g Granted) []string {
 	var lines []string
 	lacking := map[Right]bool{}
 	for _, need := range n.All {
@@ -199,6 +203,13 @@ func (n Needs) Difference(g Granted) []string {
 			lines = append(lines, "+ "+need.String()+"  # "+need.Where)
 		}
 	}
+	return lines
+}
+
+// Difference returns a line for each right that is needed and not given ("+"), and for each
+// that is given and not needed ("-").
+func (n Needs) Difference(g Granted) []string {
+	lines := n.Lacking(g)
 	for _, r := range g.surplus(n) {
 		line := "- " + r.String()
 		if at := g.at[r]; at.File != "" {

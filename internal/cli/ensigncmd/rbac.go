@@ -123,12 +123,16 @@ func difference(cmd *cobra.Command, needs rights.Needs, path string) error {
 // would refuse them a second time.
 func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) error {
 	has := map[rights.Scope]string{}
+	var granted rights.Granted
 	if project, err := rights.ReadProject(dir, f.name); err == nil { // Roles are printed where none can be read, too.
-		has, f.name = project.Has, project.Name
+		has, granted, f.name = project.Has, project.Granted, project.Name
 	}
 	for _, scope := range []rights.Scope{rights.Metrics, rights.Lease} {
 		if file := has[scope]; file != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "left out, because %s has it: the role for %s\n", f.shown(file), map[rights.Scope]string{rights.Metrics: "metrics", rights.Lease: "leader election"}[scope])
+			fmt.Fprintf(cmd.ErrOrStderr(), "not printed: the role for %s, which %s defines already\n", map[rights.Scope]string{rights.Metrics: "metrics", rights.Lease: "leader election"}[scope], f.shown(file))
+			for _, line := range needs.In(scope).Lacking(granted) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "it lacks a right, which rbac --write adds: %s\n", strings.TrimPrefix(line, "+ "))
+			}
 		}
 	}
 	return needs.Write(cmd.OutOrStdout(), cmp.Or(f.name, "manager"), has)

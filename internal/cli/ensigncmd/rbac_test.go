@@ -62,3 +62,19 @@ func TestRBACOfAnAuditLogIsWritten(t *testing.T) {
 		t.Errorf("want the name that config/rbac has, got %v\n%s", err, out)
 	}
 }
+
+// A role for leader election that config/rbac has is not printed again. If it lacks rights, a note says which.
+func TestRBACSaysWhatARoleThatIsNotPrintedLacks(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	scratch.Write(t, dir, map[string]string{
+		"audit.log":                             `{"verb":"delete","user":{"username":"op"},"objectRef":{"apiGroup":"coordination.k8s.io","resource":"leases"}}` + "\n",
+		"config/rbac/leader_election_role.yaml": "kind: Role\nmetadata: {name: leader-election}\nrules:\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [get]\n",
+	})
+	_, notes, err := rbac(t, "--from-audit=audit.log", "--user=op")
+	want := "not printed: the role for leader election, which config/rbac/leader_election_role.yaml defines already\n" +
+		"it lacks a right, which rbac --write adds: delete leases.coordination.k8s.io  # the audit log, line 1\n"
+	if err != nil || notes != want {
+		t.Errorf("got %v, %q, want %q", err, notes, want)
+	}
+}
