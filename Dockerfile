@@ -13,6 +13,8 @@ ARG PYTHON_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181
 # The compiler runs on the builder's processor, whatever the image is for.
 FROM --platform=${BUILDPLATFORM} ${GO_IMAGE} AS manager
 WORKDIR /src
+# A mirror of Go modules: --build-arg GOPROXY=https://mirror.example/go. It has no default here.
+ARG GOPROXY
 COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd/ cmd/
@@ -24,11 +26,13 @@ ARG COMMIT=unknown
 ARG TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /out/manager ./cmd/manager \
+      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT} -X github.com/ensign-operator/ensign/internal/manual.version=${VERSION}" -o /out/manager ./cmd/manager \
  && CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/chart-exec ./cmd/chart-exec
 
 FROM ${PYTHON_IMAGE} AS python
 WORKDIR /build
+# A mirror of Python packages: --build-arg PIP_INDEX_URL=https://mirror.example/simple.
+ARG PIP_INDEX_URL
 COPY requirements.txt requirements-collections.txt ./
 RUN python3 -m pip install --no-cache-dir --no-compile --no-warn-script-location --root-user-action=ignore --root=/out --require-hashes --only-binary :all: --no-deps \
       -r requirements.txt \

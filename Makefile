@@ -77,7 +77,7 @@ node-down: ## Take the node down again.
 build: manager ensign ## Build bin/manager, and ensign and chart-exec beside it (OUT=path puts them elsewhere).
 	@hack/compile/compile.sh chart-exec -buildvcs=false -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
 
-link = -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+link = -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X github.com/ensign-operator/ensign/internal/manual.version=$(VERSION)'
 
 # The manager alone, for content that is no chart.
 .PHONY: manager
@@ -256,7 +256,9 @@ release: ## Make a release without publishing it: a registry and a key of its ow
 
 # Which compiler and Python the images are built on: BUILD_ARGS='--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…'.
 BUILD_ARGS ?=
-docker_build = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) $(BUILD_ARGS)
+# Mirrors of Go modules and Python packages that the environment or the call names reach the build.
+mirrors = $(foreach name,GOPROXY PIP_INDEX_URL,$(if $($(name)),--build-arg $(name)))
+docker_build = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) $(mirrors) $(BUILD_ARGS)
 
 .PHONY: site
 site: python ## Make the site of docs/ in dist/site (a minute at first, then seconds).

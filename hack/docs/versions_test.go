@@ -2,6 +2,7 @@ package docs
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,5 +50,22 @@ func TestTheMatrixIsTheSameInBothPlaces(t *testing.T) {
 	const table = `(?s)(\| Kubernetes \| contract \|.*?)\n\n`
 	if got, want := first(t, "README.md", table), first(t, "docs/versioning.md", table); got != want {
 		t.Errorf("README.md has\n%s\nwant the table of docs/versioning.md\n%s", got, want)
+	}
+}
+
+// TestMirrorsReachTheBuildOfTheImage: what the page about clusters without the internet says of mirrors. The stages that download
+// have the arguments, and make passes on what its environment names.
+func TestMirrorsReachTheBuildOfTheImage(t *testing.T) {
+	call := exec.CommandContext(t.Context(), "make", "--dry-run", "--no-print-directory", "-C", root, "docker-build-base")
+	call.Env = append(os.Environ(), "GOPROXY=https://mirror.internal/go", "PIP_INDEX_URL=https://mirror.internal/simple", "MAKEFLAGS=")
+	out, err := call.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--build-arg GOPROXY --build-arg PIP_INDEX_URL") {
+		t.Errorf("got %v, %s", err, out)
+	}
+	for variable, command := range map[string]string{"GOPROXY": "RUN go mod download", "PIP_INDEX_URL": "RUN python3 -m pip install"} {
+		stage, _, found := strings.Cut(read(t, "Dockerfile"), command)
+		if stage = stage[strings.LastIndex(stage, "\nFROM "):]; !found || !strings.Contains(stage, "\nARG "+variable+"\n") {
+			t.Errorf("the stage of %q does not have ARG %s before it", command, variable)
+		}
 	}
 }

@@ -67,7 +67,7 @@ notes() { made notes CHANGELOG.md "$section" >"$out/notes.md"; }
 # programs compiles what people install. The three lie side by side, because ensign looks for the others there.
 programs() {
   local platform dir
-  local flags="-s -w -X main.version=v$version -X main.commit=$commit"
+  local flags="-s -w -X main.version=v$version -X main.commit=$commit -X $module/internal/manual.version=v$version"
   flags+=" -X $module/internal/author/scaffold.baseImage=$registry/ensign-base:$version -X $module/internal/author/scaffold.moduleVersion=v$version"
   for platform in $platforms; do
     dir=$work/ensign-$version-${platform/\//-}
@@ -114,6 +114,9 @@ images() {
 
 install() { go -C hack/bundle run . -image "$(reference ensign)" -out "$out" install; }
 
+# manual DIR lets addresses of the manual lead to the pages of this version.
+manual() { find "$1" -type f -exec sed -i "s|$module/blob/main/|$module/blob/v$version/|" {} +; }
+
 # chart packages the chart with the image as its default, so that one command installs it.
 chart() {
   local copy=$work/chart/ensign image digest
@@ -121,6 +124,7 @@ chart() {
   rm -rf "$work/chart"
   mkdir -p "$work/chart"
   cp -RL charts/ensign "$copy"
+  manual "$copy"
   sed -i -e "s|^  repository: ensign\$|  repository: ${image%@*}|" -e "s|^  digest: \"\"\$|  digest: ${image#*@}|" "$copy/values.yaml"
   tool helm package "$copy" --version "$version" --app-version "$version" --destination "$out" 2>&1
   tool helm push "$out/ensign-$version.tgz" "oci://$registry/charts" $plain >"$work/pushed" 2>&1 || { cat "$work/pushed" && return 1; }
@@ -193,6 +197,7 @@ check() {
   hack/tools/build.sh cosign
   [[ ! -f $out/release.pub ]] || by=(--key "$out/release.pub" --insecure-ignore-tlog)
   (cd "$out" && sha256sum --check --quiet SHA256SUMS)
+  ! tar -xzOf "$out/ensign-$version.tgz" | grep -qF "$module/blob/main/" || die "the chart names pages of the branch main"
   [[ -f $out/SHA256SUMS.sigstore.json ]] || die "the checksums are not signed: run the step sign first"
   tool cosign verify-blob "${by[@]}" --bundle "$out/SHA256SUMS.sigstore.json" "$out/SHA256SUMS" 2>&1
   while read -r name image; do

@@ -21,19 +21,41 @@ const (
 	Watches      Page = "reference-watches.md"
 )
 
-// URL returns the address of the page as it was when this program was released; of a program
-// that is no release, as it is today.
-func (p Page) URL() string {
+// version is the version of a program of a release, which the linker sets; "" if it is not known.
+var version string //nolint:gochecknoglobals // The linker sets variables only.
+
+const module = "github.com/ensign-operator/ensign"
+
+// URL returns the address of the page as it was when this program, or the release of Ensign that
+// it is made with, was released; for any other program, as it is on the branch main.
+func (p Page) URL() string { return Root() + "docs/" + string(p) }
+
+// Root returns the address of the files of that version, with a slash at its end.
+func Root() string {
 	info, _ := debug.ReadBuildInfo()
-	return url(p, info)
+	return root(version, info)
 }
 
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-func url(p Page, info *debug.BuildInfo) string {
-	version := "main"
-	if info != nil && released.MatchString(info.Main.Version) {
-		version = info.Main.Version
+func root(linked string, info *debug.BuildInfo) string {
+	for _, known := range []string{linked, moduleVersion(info)} {
+		if released.MatchString(known) {
+			return "https://" + module + "/blob/" + known + "/"
+		}
 	}
-	return "https://github.com/ensign-operator/ensign/blob/" + version + "/docs/" + string(p)
+	return "https://" + module + "/blob/main/"
+}
+
+// moduleVersion returns the version of Ensign's module in a program, which may be of another module.
+func moduleVersion(info *debug.BuildInfo) string {
+	if info == nil {
+		return ""
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path == module && m.Replace == nil {
+			return m.Version
+		}
+	}
+	return ""
 }
