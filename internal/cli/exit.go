@@ -39,7 +39,7 @@ func OrUnable(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return AsUnable(check(cmd, args)) }
 }
 
-// UsageError is the error of a flag, for commands whose exit code 1 is an answer.
+// UsageError returns the error for a wrong flag, with the exit code of a command that could not do its work.
 func UsageError(cmd *cobra.Command, err error) error {
 	return ExitWith(2, fmt.Errorf("%w; %q lists the flags", err, cmd.CommandPath()+" --help"))
 }

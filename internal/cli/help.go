@@ -58,13 +58,13 @@ func (f *Flags) usage(cmd *cobra.Command) string {
 const environmentHelp = `
 Environment:
   WATCH_NAMESPACE                            namespaces to watch, joined by commas; empty: all
-    MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>   runs of one watch at the same time; in upper case, dots as underscores:
+  MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>   runs of one watch at the same time; in upper case, dots as underscores:
                                              MAX_CONCURRENT_RECONCILES_GREETING_DEMO_EXAMPLE_COM.
                                              WORKER_<KIND>_<GROUP> is an older name of it
   ANSIBLE_VERBOSITY_<KIND>_<GROUP>           verbosity of one watch, 0 to 7
   ANSIBLE_ROLES_PATH                         see --ansible-roles-path
   ANSIBLE_COLLECTIONS_PATH                   see --ansible-collections-path
-    ANSIBLE_INVENTORY                          file or directory that is copied into each run; without
+  ANSIBLE_INVENTORY                          file or directory that is copied into each run; without
                                              it, runs only have localhost
   ANSIBLE_GATHERING=explicit                 roles run without gathering facts
   ANSIBLE_DEBUG_LOGS=true                    as --ansible-log-events=Everything

@@ -63,7 +63,6 @@ project could not be checked.`,
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG or ~/.kube/config")
 	cmd.Flags().StringVar(&f.as, "as", "", "`account` that the operator will have, whose rights --cluster asks for; default the kubeconfig's")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that the operator is deployed to; default that of config/default")
-	cmd.SetFlagErrorFunc(cli.UsageError)
 	return cmd
 }
 

@@ -28,6 +28,15 @@ func TestAFaultyFlagOrArgumentIsNoAnswer(t *testing.T) {
 			}
 		}
 	}
+	for _, args := range [][]string{{"init", "--nosuch"}, {"create", "api", "--nosuch"}, {"schema", "--nosuch"}, {"check", "--nosuch"}, {"rbac", "--nosuch"}, {"status", "--nosuch"}} {
+		root := New(cli.Build{})
+		root.SetArgs(args)
+		err := root.Execute()
+		want := `unknown flag: --nosuch; "ensign ` + strings.Join(args[:len(args)-1], " ") + ` --help" lists the flags`
+		if cli.ExitCode(err) != 2 || err.Error() != want {
+			t.Errorf("%q: got exit code %d, %v, want 2, %s", args, cli.ExitCode(err), err, want)
+		}
+	}
 	for name, nearest := range map[string]string{"statsu": "\tstatus\n", "nosuch": ""} {
 		var out bytes.Buffer
 		root := New(cli.Build{})

@@ -38,7 +38,6 @@ func (f *fleetFlags) register(cmd *cobra.Command, namespaceUsage string) {
 	for _, name := range []string{"watches-file", "kubeconfig"} {
 		set.AddFlag(f.run.Lookup(name))
 	}
-	cmd.SetFlagErrorFunc(cli.UsageError)
 }
 
 // options returns the settings that matter without a manager.

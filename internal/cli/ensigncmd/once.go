@@ -61,7 +61,6 @@ Exit codes: 0 the run succeeded; 1 the run failed; 2 the run could not begin.`,
 		},
 	}
 	f.register(cmd)
-	cmd.SetFlagErrorFunc(cli.UsageError)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

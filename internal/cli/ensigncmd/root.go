@@ -19,6 +19,7 @@ custom resources (below: resources) of an operator in a cluster. The operator it
 is the program manager, which runs in a pod.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(cli.UsageError)
 	addGroup(root, "author", "To write an operator:",
 		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build))
 	addGroup(root, "fleet", "To show and control its resources:",
