@@ -145,6 +145,29 @@ func TestEachCommandIsInTheReference(t *testing.T) {
 	}
 }
 
+// TestEachFlagIsInTheReference: each flag that the help shows is in the page of the command line, or in
+// that of the people who operate custom resources.
+func TestEachFlagIsInTheReference(t *testing.T) {
+	reference := pages(t)["docs/reference-command-line.md"]
+	var look func(command *cobra.Command)
+	look = func(command *cobra.Command) {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			short := flag.Shorthand != "" && strings.Contains(reference, "`-"+flag.Shorthand)
+			if !flag.Hidden && !short && !regexp.MustCompile("--"+flag.Name+`\b`).MatchString(reference) {
+				t.Errorf("docs/reference-command-line.md does not have --%s of %q", flag.Name, command.CommandPath())
+			}
+		})
+		for _, sub := range command.Commands() {
+			if !sub.Hidden && sub.Name() != "completion" { // Its flags are of cobra.
+				look(sub)
+			}
+		}
+	}
+	for _, program := range programs() {
+		look(program)
+	}
+}
+
 // foreign are flags of other programs that pages name without the program.
 var foreign = []string{
 	"help", "as", "cascade", "take-ownership", "no-hooks", "target", "sbom", "build-arg", "force", // cobra, kubectl, helm, docker

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -141,6 +142,51 @@ func TestMigrationNamesEachCommand(t *testing.T) {
 	}
 	if match := regexp.MustCompile("(?m)^\\| [^|]*`(?:init|create|check)[^|]*\\| write the files by hand").FindString(page); match != "" {
 		t.Errorf("there are commands for this: %s", match)
+	}
+}
+
+// inherited are the fields of watches.yaml and the flags that the base image of ansible-operator has too.
+var inherited = strings.Fields(`
+	group version kind role playbook vars finalizer selector reconcilePeriod maxRunnerArtifacts manageStatus markUnsafe blacklist
+	snakeCaseParameters watchDependentResources watchClusterScopedResources watchAnnotationsChanges
+	ansible-args ansible-collections-path ansible-log-events ansible-roles-path ansible-verbosity enable-http2 enable-leader-election
+	graceful-shutdown-timeout health-probe-bind-address help inject-owner-ref kubeconfig leader-elect leader-elect-lease-duration
+	leader-elect-renew-deadline leader-elect-resource-lock leader-election-id leader-election-namespace max-concurrent-reconciles
+	max-workers metrics-addr metrics-bind-address metrics-require-rbac metrics-secure proxy-cache-max-bytes proxy-port reconcile-period
+	watches-file zap-devel zap-encoder zap-log-level zap-stacktrace-level zap-time-encoding suppress-override-values`)
+
+// TestMigrationNamesEachNewFieldAndFlag: the page has a list of what the base image does not have.
+func TestMigrationNamesEachNewFieldAndFlag(t *testing.T) {
+	added := part(t, read(t, "docs/howto-migrate.md"), "\n## New\n", "\n## ")
+	named := firstCells(part(t, pages(t)["docs/reference-watches.md"], "\n## Fields\n", "\n## "))
+	programs()["manager"].Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			named = append(named, "--"+flag.Name)
+		}
+	})
+	for _, name := range named {
+		if !slices.Contains(inherited, strings.TrimPrefix(name, "--")) && !strings.Contains(added, "`"+name+"`") {
+			t.Errorf("docs/howto-migrate.md does not list %s as new", name)
+		}
+	}
+}
+
+// ownPages may name the objects of this repository's operator.
+var ownPages = []string{"docs/howto-helm.md", "docs/howto-mysql-operator.md", "docs/tutorial-mysql.md", "docs/howto-release.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+
+// TestCommandsNameTheReadersOperator: an operator of a project has the project's name, its namespace, its Deployment and
+// its lease. A command with this repository's names fails there.
+func TestCommandsNameTheReadersOperator(t *testing.T) {
+	own := regexp.MustCompile(`\bensign-(system|manager|seal)\b|ensign\.myapp\.myorg\.tld`)
+	for name, page := range pages(t) {
+		if slices.Contains(ownPages, name) || !strings.HasPrefix(name, "docs/") {
+			continue
+		}
+		for _, piece := range code(page) {
+			if found := own.FindString(piece); found != "" && strings.Contains(piece, " ") && !strings.Contains(piece, "-L ensign-seal") {
+				t.Errorf("%s: %q names %s; name the objects of a project, such as shop-manager in shop-system", name, piece, found)
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/ensign"
 )
 
-// The blocks of docs/howto-go.md stand here too, so that they compile.
+// The blocks of docs/howto-go.md are here too, so that they compile.
 
 var (
 	memcached = schema.GroupVersionKind{Group: "cache.example.com", Version: "v1", Kind: "Memcached"}
@@ -91,7 +91,7 @@ func ExampleManager_AddWatch() {
 // The values of a resource, of its spec and of another object.
 func ExampleTranslateValues() {
 	var mgr *ensign.Manager
-	_ = ensign.TranslateValues(func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) (map[string]any, error) {
+	translate := ensign.TranslateValues(func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) (map[string]any, error) {
 		size, _, _ := unstructured.NestedInt64(values, "size")
 		if size < 1 {
 			return nil, ensign.InvalidSpec(errors.New("spec.size: write 1 or more"))
@@ -102,13 +102,14 @@ func ExampleTranslateValues() {
 		}
 		return map[string]any{"replicaCount": size, "zone": settings.Data["zone"]}, nil
 	})
+	_ = translate
 }
 
 // What must hold before each run, and what is done after it.
 func ExamplePreHook() {
 	var tell func(name string, outcome content.Outcome) error
 	var maintenance atomic.Bool
-	_ = []ensign.WatchOption{
+	hooks := []ensign.WatchOption{
 		ensign.PreHook(func(_ context.Context, cr *unstructured.Unstructured, _ map[string]any) error {
 			if maintenance.Load() && cr.GetDeletionTimestamp() == nil {
 				return errors.New("waits for the end of the maintenance")
@@ -119,16 +120,18 @@ func ExamplePreHook() {
 			return tell(cr.GetName(), outcome)
 		}),
 	}
+	_ = hooks
 }
 
 // An annotation that changes values.
 func ExampleAnnotation() {
-	_ = ensign.Annotation("cache.example.com/log-level", func(text string) (map[string]any, error) {
+	annotation := ensign.Annotation("cache.example.com/log-level", func(text string) (map[string]any, error) {
 		if text != "debug" && text != "info" {
 			return nil, fmt.Errorf("%q: write debug or info", text)
 		}
 		return map[string]any{"logLevel": text}, nil
 	})
+	_ = annotation
 }
 
 // Runs that other objects cause, and runs that wait.
@@ -140,10 +143,11 @@ func ExampleWatches() {
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: settings.Namespace, Name: "main"}}}
 	})
-	_ = []ensign.WatchOption{
+	triggers := []ensign.WatchOption{
 		ensign.Watches(source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, ofNamespace)),
 		ensign.Paused(func(cr *unstructured.Unstructured) bool { return cr.GetLabels()["frozen"] == "yes" }),
 	}
+	_ = triggers
 }
 
 // A kind of content of the program's own: examples/manifests has its code.
