@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,9 @@ type attempt struct {
 	release func()
 	// conclusion is what the attempt reports; nil while there is nothing to report.
 	conclusion *conclusion
+	// readies are the conditions Ready that the status had, and that the manager has written: content that
+	// sends the whole list of conditions sends them along.
+	readies Readies
 }
 
 // look is what an attempt finds when it reads the CR, and what follows from that. An attempt
@@ -120,6 +124,10 @@ type conclusion struct {
 	period time.Duration
 	// digest is that of all that a successful run depended on.
 	digest string
+	// wroteReady is true if the run has written the condition Ready.
+	wroteReady bool
+	// stalled is true if runs have failed the same way until the back-off reached its limit.
+	stalled bool
 	// ended is when the run ended; zero if nothing has run. next is when content runs again
 	// although nothing changes, if that is not after the period; zero if not so.
 	ended, next time.Time
@@ -142,7 +150,7 @@ func (a *attempt) freeSlot() {
 // setVersion makes the attempt's version the one that content runs for or ran for.
 func (a *attempt) setVersion() {
 	if !a.state.version.sameSpec(a.version) && !a.writer.own {
-		a.state.failures = 0
+		a.state.failures, a.state.repeats = 0, 0
 	}
 	a.state.version = a.version
 	a.mailbox.setRan(a.version)
@@ -173,16 +181,16 @@ func (a *attempt) priority() slots.Priority {
 
 // requested reports whether somebody has asked for the run, and no run has answered that but in vain.
 func (a *attempt) requested() bool {
+	return a.asks() || !a.finalizing && !a.writer.own && a.state.failing() && a.state.last.requested
+}
+
+// asks reports whether somebody has asked for a run since the last one.
+func (a *attempt) asks() bool {
 	if a.finalizing || a.writer.own {
 		return false
 	}
 	shown := status.Request(a.cr)
-	for _, request := range newRequests(a.version.requested, a.state.answered) {
-		if request != shown {
-			return true
-		}
-	}
-	return a.state.failing() && a.state.last.requested
+	return slices.ContainsFunc(newRequests(a.version.requested, a.state.answered), func(request string) bool { return request != shown })
 }
 
 // seenBefore reports whether this manager already reconciled the CR with the same spec.
@@ -213,9 +221,14 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 		a.mailbox.take() // Only a change of the CR can make a run of it.
 	case c.Outcome.Verdict == content.Failed:
 		st.failures++
+		if !status.SameFailure(c.before, c.Outcome) {
+			st.repeats = 0
+		}
+		st.repeats++
 	default:
-		st.failures = 0
+		st.failures, st.repeats = 0, 0
 	}
+	c.stalled = c.Outcome.Verdict == content.Failed && backoffAfter(st.repeats, r.Defaults.MaxBackoff) >= r.Defaults.MaxBackoff
 	if !c.refused {
 		st.brake.end(now, r.Defaults.MaxBackoff)
 	}

@@ -245,7 +245,7 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	}
 	wantEqual(t, bucketSize+1, len(b.runner.specs))
 	wantEqual(t, []string{"Normal Succeeded The last reconciliation succeeded"}, b.events())
-	wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+	wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "True/Successful"}, b.conditions())
 
 	first := b.mustReconcile().RequeueAfter
 	wantEqual(t, time.Second, first)

@@ -64,17 +64,17 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 		"a success": {
 			good, `"msg"="run succeeded" "cr"="ns/w" "watch"="g.io/v1, Kind=Widget" "outcome"="Succeeded" "reason"="Successful" "seconds"=0 "applied"=3 "message"="All is there"`,
 			"", "fast", "succeeded", good.Version,
-			map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
+			map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "True/Successful"},
 		},
 		"a failure": {
 			bad, `"msg"="run failed" "error"=null "cr"="ns/w" "watch"="g.io/v1, Kind=Widget" "outcome"="Failed" "reason"="Conflict" "message"="two managers\na right is missing" "seconds"=0`,
 			" Manifests ------------------------------------\nns/w | two managers\nns/w | a right is missing\n", "cold", "failed",
-			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Conflict"},
+			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Conflict", "Ready": "False/Conflict", "Reconciling": "True/Retrying"},
 		},
 		"a defect": {
 			content.Result{}, `"msg"="run failed" "error"=null "cr"="ns/w" "watch"="g.io/v1, Kind=Widget" "outcome"="Failed" "reason"="RunnerCrashed"`,
 			" Manifests ------------------------------------\nns/w | the run was ended by a defect", "cold", "failed",
-			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/RunnerCrashed"},
+			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/RunnerCrashed", "Ready": "False/RunnerCrashed", "Reconciling": "True/Retrying"},
 		},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -32,6 +32,8 @@ type Grant struct {
 	// Denied says for people which rights the account has lacked so far, and what to do; ""
 	// if none.
 	Denied func() string
+	// Readies are the conditions Ready that the run has written to its CR; nil: that is not known.
+	Readies *Readies
 }
 
 // Meter counts what the brake does to the CRs of a watch.

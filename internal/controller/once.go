@@ -36,8 +36,9 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer grant.Revoke()
+	a.readies.addOf(a.cr)
 	result := r.observe(ctx, a.work, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
-	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now()})
+	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now(), wroteReady: grant.Readies.beyond(&a.readies)})
 }
 
 func newOnce(r *Reconciler, o Once) *attempt {

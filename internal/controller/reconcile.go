@@ -68,6 +68,8 @@ type Reconciler struct {
 	Fence func() bool
 
 	states states
+	// plain is true if the kind's schema refuses the conditions of kstatus.
+	plain atomic.Bool
 	// slowed is the number of CRs whose runs are slowed down.
 	slowed atomic.Int64
 }
@@ -107,6 +109,9 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 			return err
 		}
 		a.rest()
+		if err := r.writeInterim(ctx, a, status.Confirmed(a.cr.GetGeneration())); err != nil {
+			return err
+		}
 		return r.reportBrake(ctx, a)
 	case upToDate:
 		return r.reportBrake(ctx, a)

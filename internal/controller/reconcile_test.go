@@ -238,8 +238,8 @@ func TestACreatedCRRunsAndReports(t *testing.T) {
 		return succeed(ctx, spec)
 	}
 	result := b.mustReconcile()
-	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
-	wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running", "Ready": "Unknown/Running", "Reconciling": "True/Running"}, atRun)
+	wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "True/Successful"}, b.conditions())
 	wantEqual(t, time.Hour, result.RequeueAfter)
 	wantEqual(t, []string{ourFinalizer}, b.stored().GetFinalizers())
 	wantEqual(t, []string{"started ns/w generation 1: created", "playbook_on_stats", "ended Succeeded"}, b.journal.lines)
@@ -260,7 +260,7 @@ func TestTheFirstRunOfAKindWithoutGenerationsIsNoRepetition(t *testing.T) {
 		return succeed(ctx, spec)
 	}
 	b.mustReconcile()
-	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
+	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running", "Ready": "Unknown/Running", "Reconciling": "True/Running"}, atRun)
 	b.mustReconcileDue()
 	wantEqual(t, "started ns/w generation 0: created", b.journal.lines[0])
 	wantEqual(t, "started ns/w generation 0: period", b.journal.lines[3])
@@ -337,7 +337,7 @@ func TestAPause(t *testing.T) {
 	t.Run("keeps runs and the finalizer away, and says so once", func(t *testing.T) {
 		b := newBench(t, finalizerWatch(), widget(off), interceptor.Funcs{})
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
-		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
+		wantEqual(t, map[string]string{"Running": "False/Paused", "Ready": "False/Paused"}, b.conditions())
 		before := b.stored()
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 		wantEqual(t, before.GetResourceVersion(), b.stored().GetResourceVersion())
@@ -354,7 +354,7 @@ func TestAPause(t *testing.T) {
 		b.Slots = free
 		b.annotate(pausedAnnotation, "")
 		b.mustReconcile()
-		wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+		wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "True/Successful"}, b.conditions())
 		wantEqual(t, 2, len(b.runner.specs))
 	})
 	t.Run("keeps a run away that was decided before it", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestAPause(t *testing.T) {
 		})
 		wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
-		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
+		wantEqual(t, map[string]string{"Running": "False/Paused", "Ready": "False/Paused"}, b.conditions())
 		wantEqual(t, 0, len(b.runner.specs))
 		b.annotate(pausedAnnotation, "")
 		b.mustReconcile()
@@ -416,7 +416,7 @@ func TestARefusedCRRunsNothingAndGetsNoFinalizer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, finalizerWatch(), widget(change), interceptor.Funcs{})
 			result := b.mustReconcile()
-			wantEqual(t, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/" + name}, b.conditions())
+			wantEqual(t, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/" + name, "Ready": "False/" + name, "Stalled": "True/" + name}, b.conditions())
 			wantEqual(t, time.Duration(0), result.RequeueAfter)
 			wantEqual(t, 0, len(b.runner.specs)+len(b.stored().GetFinalizers()))
 			before := b.stored().GetResourceVersion()
@@ -570,7 +570,7 @@ func TestAResultThatTheSchemaRefusesEndsRunningAllTheSame(t *testing.T) {
 		},
 	})
 	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
-	wantEqual(t, map[string]string{"Running": "False/StatusRefused", "Successful": "False/Running"}, b.conditions())
+	wantEqual(t, map[string]string{"Running": "False/StatusRefused", "Successful": "False/Running", "Ready": "False/StatusRefused", "Stalled": "True/StatusRefused"}, b.conditions())
 	b.mustReconcileDue()
 	wantEqual(t, 2, len(b.runner.specs))
 }
@@ -625,7 +625,7 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}}
 	}
 	result := b.mustReconcile()
-	wantEqual(t, map[string]string{"Running": "False/Canceled", "Successful": "False/Running"}, b.conditions())
+	wantEqual(t, map[string]string{"Running": "False/Canceled", "Successful": "False/Running", "Ready": "Unknown/Running", "Reconciling": "True/Running"}, b.conditions())
 	wantEqual(t, time.Duration(0), result.RequeueAfter)
 	wantEqual(t, []string(nil), b.events())
 	b.mustReconcile()

@@ -89,11 +89,12 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, job.Run = r.trace(runCtx, job.Run)
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
-	return r.ended(runCtx, a, job.Run, result)
+	a.readies.addOf(a.cr)
+	return r.ended(runCtx, a, job.Run, result, grant.Readies.beyond(&a.readies))
 }
 
 // ended concludes the attempt of a run that has ended here, unless there is nothing to report of it.
-func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, result content.Result) error {
+func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, result content.Result, wroteReady bool) error {
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it, or goes on with it.
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID}
+	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady}
 	if lasting, may := a.work.(content.Lasting); may {
 		c.written = lasting.Concluded
 	}
@@ -144,7 +145,11 @@ func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
 // nothing and returns errPaused. So a status that shows a pause is one: no run begins any more
 // that was decided before it. It returns errFenced if another manager may lead by then.
 func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {
-	halted, started := false, r.merge(status.Started(a.cr.GetGeneration(), a.seenBefore()))
+	report := status.Started(a.cr.GetGeneration(), a.seenBefore())
+	if a.asks() {
+		report = report.AskedFor()
+	}
+	halted, started := false, r.merge(report)
 	err := r.changeInterim(ctx, a, func(current *unstructured.Unstructured) []status.Operation {
 		if halted = paused(&r.Watch, current); halted {
 			return nil

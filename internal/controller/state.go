@@ -24,6 +24,8 @@ type state struct {
 	answered string
 	// failures counts the consecutive failed runs of this version's spec.
 	failures int
+	// repeats counts those of them that failed the same way, up to the last one.
+	repeats int
 	// due is when content runs again although nothing changed; the zero time is never.
 	due time.Time
 	// brake bounds the runs that nobody asked for.

@@ -104,19 +104,46 @@ func schemaRefuses(err error) bool {
 // the report already.
 func (r *Reconciler) merge(report status.Report) change {
 	return func(current *unstructured.Unstructured) []status.Operation {
-		return status.Patch(current, report, r.Clock.Now())
+		return status.Patch(current, report.ReadyBy(r.Watch.Ready, false), r.Clock.Now())
 	}
 }
 
-// writeStatus changes the CR's status.
+// writeStatus changes the CR's status. If the kind's schema refuses the conditions of kstatus, the manager
+// writes the others without them from then on.
 func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, what change, p persistence) error {
 	if !r.Watch.ManageStatus || r.NoStatus {
 		return nil
 	}
-	if err := r.patch(ctx, a, write{r.toStatus, p}, what); err != nil {
+	plain := r.plain.Load()
+	err := r.patch(ctx, a, write{r.toStatus, p}, r.readable(a, what, plain))
+	if !plain && errors.Is(err, errRefused) && schemaRefuses(err) {
+		if r.patch(ctx, a, write{r.toStatus, p}, r.readable(a, what, true)) == nil {
+			err = nil
+			if !r.plain.Swap(true) {
+				log.FromContext(ctx).Info("WARNING: the schema of the kind refuses the conditions Ready, Reconciling and Stalled; the status is written without them until the manager restarts", "gvk", r.Watch.GVK.String())
+			}
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	return nil
+}
+
+// readable returns the change, which adds each Ready that it writes to those of the attempt. It leaves out
+// the conditions of kstatus if the change is to be plain.
+func (r *Reconciler) readable(a *attempt, what change, plain bool) change {
+	return func(current *unstructured.Unstructured) []status.Operation {
+		operations := what(current)
+		if plain {
+			operations = slices.DeleteFunc(operations, status.Operation.Readiness)
+		}
+		a.readies.addWritten(operations)
+		if !slices.ContainsFunc(operations, func(o status.Operation) bool { return o.Op != "test" }) {
+			return nil
+		}
+		return operations
+	}
 }
 
 // addFinalizer returns errDeleted if the CR is being deleted by now: then the API server

@@ -142,7 +142,7 @@ type proxyAccess struct{ proxy *proxy.Proxy }
 // Grant implements controller.Access.
 func (o proxyAccess) Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (controller.Grant, error) {
 	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
-	lacking := &denials{deletes: cr.GetDeletionTimestamp() != nil}
-	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Username: username, Labels: labels, Denied: lacking.add})
-	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say}, err
+	lacking, written := &denials{deletes: cr.GetDeletionTimestamp() != nil}, &controller.Readies{}
+	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Username: username, Labels: labels, Generation: cr.GetGeneration(), Denied: lacking.add, Ready: written.Add})
+	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say, Readies: written}, err
 }

@@ -26,6 +26,7 @@ type rawWatch struct {
 	chart                rawChart
 	job                  rawJob
 	account, accountPath textField
+	ready                textField
 	// lines holds the line of each field that the entry has.
 	lines map[string]int
 }
@@ -49,6 +50,7 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 	valid := p.validateGVK(d)
 	p.completeServiceAccount(d)
 	p.completeJob(d)
+	d.Ready = d.ready.text
 	p.completeContent(d, kinds, search)
 	return d.Watch, valid
 }
@@ -60,6 +62,7 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"version":                     p.text(&d.version),
 		"kind":                        p.text(&d.kind),
 		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
+		"ready":                       p.oneOf(&d.ready, "manager", "content"),
 		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
 		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
 		"references":                  p.list(p.reference(d)),

@@ -112,6 +112,7 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"a field is unknown":                           {"  colour: red\n", []string{`4 "colour" is no field … blacklist, chart, confineToNamespace`}},
 		"a field stands twice":                         {"  timeout: 1m\n  timeout: 2m\n", []string{`5 "timeout" … line 4`}},
 		"a field's name is a number":                   {"  1: x\n", []string{`4 "1" … quotes`}},
+		"nobody writes Ready":                          {"  ready: nobody\n", []string{`4 ready … "nobody" … manager, content`}},
 		"a truth value is quoted":                      {"  manageStatus: \"false\"\n", []string{`4 manageStatus … "false" … true or false`}},
 		"a truth value is a number":                    {"  markUnsafe: 0\n", []string{`4 markUnsafe … "0" … true or false`}},
 		"a truth value is absent":                      {"  snakeCaseParameters:\n", []string{`4 snakeCaseParameters … nothing … true or false`}},

@@ -31,6 +31,9 @@ type Watch struct {
 	// ReconcilePeriod 0 means --reconcile-period.
 	ReconcilePeriod time.Duration
 	ManageStatus    bool
+	// Ready says who writes the condition Ready: manager or content; "" is decided for each CR, by what its
+	// runs write.
+	Ready string `json:",omitempty"`
 	// WatchDependentResources makes a change of a child trigger its CR.
 	WatchDependentResources bool
 	// WatchClusterScopedResources extends that to children without a namespace whose

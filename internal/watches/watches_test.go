@@ -75,6 +75,7 @@ func TestLoadEveryField(t *testing.T) {
     role: mysql_finalizer
     vars: {gone: true}
   reconcilePeriod: 10m
+  ready: content
   manageStatus: false
   watchDependentResources: false
   watchClusterScopedResources: true
@@ -119,6 +120,7 @@ func TestLoadEveryField(t *testing.T) {
 		Finalizer: &Finalizer{
 			Name: "myapp.example.com/finalizer", Content: role("mysql_finalizer"), Vars: map[string]any{"gone": true},
 		},
+		Ready:                       "content",
 		ReconcilePeriod:             10 * time.Minute,
 		WatchClusterScopedResources: true,
 		Blacklist:                   []schema.GroupKind{{Kind: "Pod"}, {Group: "apps", Kind: "ReplicaSet"}},
@@ -149,7 +151,7 @@ func TestLoadEveryField(t *testing.T) {
 		},
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-		Line:                    42,
+		Line:                    43,
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,
 		WatchDependentResources: true,

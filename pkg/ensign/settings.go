@@ -26,6 +26,9 @@ type Settings struct {
 	// WatchClusterScopedResources extends that to children without a namespace of resources that
 	// have one; nil: for charts.
 	WatchClusterScopedResources *bool `watch:"watchClusterScopedResources"`
+	// Ready is who writes the condition Ready: manager or content; "": the content does for each
+	// resource whose runs have written it, and else the manager.
+	Ready string `watch:"ready"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
 	// ServiceAccountName is the account of each resource's namespace in whose name its runs use the

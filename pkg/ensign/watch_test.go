@@ -56,6 +56,7 @@ const everyField = `
   references: [{version: v1, kind: Secret, name: spec.secret, namespace: spec.home, statusFields: [ready]}]
   watchDependentResources: false
   confineToNamespace: true
+  ready: manager
   serviceAccountName: deployer
   serviceAccountNamePath: spec.account
   manageStatus: false
@@ -96,7 +97,7 @@ func inGo() []Watch {
 		Playbook{
 			Kind: widget, Playbook: "play.yml",
 			Settings: Settings{
-				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), WatchClusterScopedResources: new(true), ConfineToNamespace: true, ServiceAccountName: "deployer", ServiceAccountNamePath: "spec.account",
+				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), WatchClusterScopedResources: new(true), ConfineToNamespace: true, Ready: "manager", ServiceAccountName: "deployer", ServiceAccountNamePath: "spec.account",
 				Selector: &metav1.LabelSelector{
 					MatchLabels:      map[string]string{"a": "b"},
 					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"d", "e"}}},

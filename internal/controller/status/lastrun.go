@@ -45,6 +45,7 @@ func (r Report) WithRun(run LastRun) Report {
 			value[key] = text
 		}
 	}
+	r.ran, r.contentDigest = true, run.Version.Digest
 	return r.with(runKey, value)
 }
 

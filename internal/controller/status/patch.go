@@ -15,14 +15,16 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Bounds of what is written, in bytes: with them the three conditions take up less
-// than 16 KiB as JSON, whatever failed.
+// Bounds of what is written, in bytes: with them the conditions take up less
+// than 20 KiB as JSON, whatever failed.
 const (
 	maxMessage = 4 << 10
 	maxReason  = 256
 	maxTask    = 256
 	maxWaits   = 1024
-	cutMark    = "… [cut]"
+	// maxReadyMessage is that of the conditions of kstatus, which repeat another's.
+	maxReadyMessage = 512
+	cutMark         = "… [cut]"
 )
 
 // Operation is one operation of a JSON Patch (RFC 6902).
@@ -68,10 +70,16 @@ func (r Report) wantedFields(current map[string]any) map[string]any {
 	if !r.idle {
 		r = r.with("observedGeneration", r.generation)
 	}
-	if old, _ := current[runKey].(map[string]any); r.nothingRan && old[nextKey] != nil {
+	old, _ := current[runKey].(map[string]any)
+	if r.nothingRan && old[nextKey] != nil {
 		kept := maps.Clone(old)
 		delete(kept, nextKey)
 		r = r.with(runKey, kept)
+	}
+	if mark := r.mark(current); r.ran && mark != "" {
+		run := maps.Clone(r.fields[runKey].(map[string]any)) //nolint:forcetypeassert // WithRun sets it with ran.
+		run[readyKey] = mark
+		r = r.with(runKey, run)
 	}
 	return r.fields
 }
@@ -108,7 +116,8 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 	if !isList {
 		ops = append(ops, Operation{Op: "add", Path: "/status/conditions", Value: []any{}})
 	}
-	for _, want := range r.wanted(list) {
+	ready, notReady := r.readiness(current)
+	for _, want := range append(slices.Clip(r.wanted(list)), ready...) {
 		index, old := find(list, Type(want.Type))
 		value := r.render(want, old, now)
 		switch {
@@ -119,7 +128,7 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 		}
 	}
 	for index, item := range slices.Backward(list) { // From the end: a removal moves what follows.
-		if c, _ := item.(map[string]any); slices.Contains(r.removed, fmt.Sprint(c["type"])) {
+		if c, _ := item.(map[string]any); slices.Contains(append(notReady, r.removed...), fmt.Sprint(c["type"])) {
 			ops = append(ops, Operation{Op: "remove", Path: fmt.Sprintf("/status/conditions/%d", index)})
 		}
 	}
@@ -200,6 +209,10 @@ func encodedSize(r rune) int {
 // generation; the zero outcome if no run has ended.
 func Last(obj *unstructured.Unstructured) content.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	return lastOf(list)
+}
+
+func lastOf(list []any) content.Outcome {
 	if _, c := find(list, Failure); c["status"] == "True" {
 		reason, _ := c["reason"].(string)
 		message, _ := c["message"].(string)

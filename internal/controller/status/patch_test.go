@@ -39,7 +39,11 @@ func finished(generation int64, outcome content.Outcome, s jobevent.Summary) sta
 }
 
 func refused(message string) status.Report {
-	return status.Finished(2, content.Result{Outcome: *content.Refusal(content.ReasonInvalidSpec, errors.New(message))})
+	return status.Finished(2, content.Result{Outcome: *content.Refusal(content.ReasonInvalidSpec, errors.New(message))}).WithRun(status.LastRun{})
+}
+
+func refusedAnnotation() status.Report {
+	return status.Finished(1, content.Result{Outcome: *content.Refusal(content.ReasonInvalidAnnotation, errors.New("annotation a/paused: maybe"))}).WithRun(status.LastRun{})
 }
 
 func succeeded() content.Outcome {
@@ -120,10 +124,10 @@ func TestConditionsOfEachMoment(t *testing.T) {
 		want   map[string]string
 	}{
 		"a first start says that nothing has succeeded yet": {
-			"", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+			"", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Ready": "Unknown/Running", "Reconciling": "True/Running"},
 		},
 		"a start for a new generation takes the old success back": {
-			reportedOne, status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Failure": "False/Successful"},
+			reportedOne, status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Failure": "False/Successful", "Ready": "False/Running", "Reconciling": "True/Running"},
 		},
 		"a start for the same generation leaves its success": {
 			reportedOne, status.Started(1, false), map[string]string{"Running": "True/Running", "Successful": "True/Successful", "Failure": "False/Successful"},
@@ -132,25 +136,25 @@ func TestConditionsOfEachMoment(t *testing.T) {
 			`{"conditions":[{"type":"Successful","status":"True","reason":"Successful"}]}`, status.Started(2, true), map[string]string{"Running": "True/Running", "Successful": "True/Successful"},
 		},
 		"success": {
-			"", finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
+			"", finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "True/Successful"},
 		},
 		"failure keeps its own reason in Failure": {
-			"", finished(2, failed(), summary()), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Unreachable"},
+			"", finished(2, failed(), summary()), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Unreachable", "Ready": "False/Unreachable", "Reconciling": "True/Retrying"},
 		},
 		"a canceled run is no failure and takes no success back": {
 			reportedOne, finished(1, canceled(), jobevent.Summary{}), map[string]string{"Running": "False/Canceled", "Successful": "True/Successful", "Failure": "False/Successful"},
 		},
 		"a refused CR fails without a run": {
-			"", refused("no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
+			"", refused("no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec", "Ready": "False/InvalidSpec", "Stalled": "True/InvalidSpec"},
 		},
 		"in a pause nothing runs, and what came before stands": {
-			reportedOne, status.Paused(2), map[string]string{"Running": "False/Paused", "Successful": "True/Successful", "Failure": "False/Successful"},
+			reportedOne, status.Paused(2), map[string]string{"Running": "False/Paused", "Successful": "True/Successful", "Failure": "False/Successful", "Ready": "False/Paused"},
 		},
 		"a first pause says nothing of success": {
-			"", status.Paused(2), map[string]string{"Running": "False/Paused"},
+			"", status.Paused(2), map[string]string{"Running": "False/Paused", "Ready": "False/Paused"},
 		},
 		"a status that is null is filled": {
-			"null", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+			"null", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Ready": "Unknown/Running", "Reconciling": "True/Running"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +314,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// What we own of a status stays below 16 KiB, and its message below 4, whatever
+// What we own of a status stays below 20 KiB, and its message below 4, whatever
 // hosts, tasks and modules say, and however often it is reported.
 func TestTheStatusIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -370,7 +374,7 @@ func expectSmall(t *testing.T, obj *unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(written) > 16<<10 {
+	if len(written) > 20<<10 {
 		t.Errorf("the status has %d bytes", len(written))
 	}
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")

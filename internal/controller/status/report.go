@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,6 +36,8 @@ const (
 	ReasonTriggered = "TriggeredTooOften"
 	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
 	ReasonUnwritable = "StatusRefused"
+	// ReasonRetrying is the reason of Reconciling after a failure.
+	ReasonRetrying = "Retrying"
 )
 
 const (
@@ -45,6 +48,7 @@ const (
 	messageCanceled  = "Reconciliation was canceled"
 	messageRefused   = "The schema of this kind refuses the result of the run; the operator's log says why"
 	messagePaused    = "Nothing is run while the resource is paused"
+	messageEnded     = "The run was canceled by the resource's annotation; the next change or request starts another"
 )
 
 // Report is a change of a status: the one type of all that is written to it. Conditions and
@@ -68,6 +72,17 @@ type Report struct {
 	idle bool
 	// during is true for a report that is only written over a status that shows a run at work.
 	during bool
+
+	// What follows decides about the conditions of kstatus: see readiness.
+	moment  moment
+	outcome content.Outcome
+	// again is true if this manager has reported the generation before.
+	again, asked, stalled bool
+	// ran is true if the report is of a run of the content with this digest.
+	ran           bool
+	contentDigest string
+	readyBy       string
+	wroteReady    bool
 }
 
 // with returns the report with a key of the status.
@@ -89,7 +104,7 @@ func condition(kind Type, status metav1.ConditionStatus, reason content.Reason, 
 // only if the kind's schema keeps their observedGeneration.
 func Started(generation int64, again bool) Report {
 	report := Report{
-		generation: generation,
+		generation: generation, moment: momentStarts, again: again,
 		conditions: []metav1.Condition{condition(Running, "True", ReasonRunning, messageRunning)},
 	}
 	if !again {
@@ -101,6 +116,8 @@ func Started(generation int64, again bool) Report {
 // Finished reports the result of a run, or why nothing runs.
 func Finished(generation int64, result content.Result) Report {
 	report := finished(generation, result)
+	report.outcome = result.Outcome
+	report.wroteReady = slices.ContainsFunc(result.Conditions, func(c metav1.Condition) bool { return c.Type == string(Ready) })
 	report.removed = result.Removed
 	for key, value := range result.Fields {
 		report = report.with(key, value)
@@ -114,7 +131,7 @@ func finished(generation int64, result content.Result) Report {
 	case content.Succeeded:
 		return succeeded(generation, result.Counts)
 	case content.Canceled:
-		return Report{generation: generation, conditions: []metav1.Condition{
+		return Report{generation: generation, moment: momentCanceled, conditions: []metav1.Condition{
 			condition(Running, "False", content.ReasonCanceled, messageCanceled),
 		}}
 	default:
@@ -124,9 +141,15 @@ func finished(generation int64, result content.Result) Report {
 
 // Paused reports that nothing runs for now. The result of the generation before stays.
 func Paused(generation int64) Report {
-	return Report{generation: generation, idle: true, conditions: []metav1.Condition{
+	return Report{generation: generation, idle: true, moment: momentPaused, conditions: []metav1.Condition{
 		condition(Running, "False", ReasonPaused, messagePaused),
 	}}
+}
+
+// Confirmed reports that an earlier manager's run of the generation succeeded, where the status lacks
+// Ready: that manager did not know it.
+func Confirmed(generation int64) Report {
+	return Report{generation: generation, idle: true, moment: momentConfirmed}
 }
 
 // Slowed reports that the CR's runs are slowed down, and by what; "" is nothing any more.
@@ -179,14 +202,16 @@ func Working(generation int64, p Progress) Report {
 // Unwritable reports that a run has ended whose result the kind's schema refuses. It is only
 // written over a status that shows a running run.
 func Unwritable(generation int64) Report {
-	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
-		condition(Running, "False", ReasonUnwritable, messageRefused),
-	}}
+	return Report{
+		generation: generation, idle: true, during: true, moment: momentFailed, stalled: true,
+		outcome:    content.Outcome{Reason: ReasonUnwritable, Message: messageRefused},
+		conditions: []metav1.Condition{condition(Running, "False", ReasonUnwritable, messageRefused)},
+	}
 }
 
 func succeeded(generation int64, counts map[string]any) Report {
 	const reason = content.ReasonSuccessful
-	return Report{generation: generation, counts: counts, fields: map[string]any{digestKey: nil}, conditions: []metav1.Condition{
+	return Report{generation: generation, moment: momentSucceeded, counts: counts, fields: map[string]any{digestKey: nil}, conditions: []metav1.Condition{
 		condition(Running, "True", reason, messageAwaiting),
 		condition(Successful, "True", reason, messageSucceeded),
 		condition(Failure, "False", reason, ""),
@@ -195,7 +220,7 @@ func succeeded(generation int64, counts map[string]any) Report {
 
 func failed(generation int64, outcome content.Outcome, counts map[string]any) Report {
 	const reason = content.ReasonFailed
-	return Report{generation: generation, counts: counts, conditions: []metav1.Condition{
+	return Report{generation: generation, moment: momentFailed, counts: counts, conditions: []metav1.Condition{
 		condition(Running, "False", reason, messageFailed),
 		condition(Successful, "False", reason, messageFailed),
 		condition(Failure, "True", outcome.Reason, outcome.Message),

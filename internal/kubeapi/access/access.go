@@ -34,6 +34,11 @@ type Session struct {
 	Username string
 	// Labels are set on the objects that the run writes.
 	Labels map[string]string
+	// Generation is the owner's for which the run works.
+	Generation int64
+	// Ready is called with each condition Ready in a request of the run that writes its CR's status. It
+	// may be nil, and may be called concurrently.
+	Ready func(condition map[string]any)
 	// Denied is called with each request that the API server refuses because the account of the
 	// run lacks the right. It may be nil, and may be called concurrently.
 	Denied func(Denial)

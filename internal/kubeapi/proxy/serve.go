@@ -30,9 +30,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	defer answer.reportDenial(q)
-	if err := p.addOwner(w, q); err != nil {
-		refuse(w, err)
-		return
+	for _, step := range []func(http.ResponseWriter, *request) error{p.reportReady, p.addOwner} {
+		if err := step(w, q); err != nil {
+			refuse(w, err)
+			return
+		}
 	}
 	p.forward(w, q)
 }

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -157,6 +158,7 @@ class API:
             options = Options(module.params)
             self._client = client.ApiClient(options.configuration())
             self._served: dict[str, list[Object]] = {}
+            self.answered: Mapping[str, str] = {}
             for name, value in options.headers().items():
                 self._client.set_default_header(name, value)
         except (config.ConfigException, OSError, ValueError) as error:
@@ -187,13 +189,20 @@ class API:
         identity = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [{**found, **identity} for found in self.request("GET", path)["items"]]
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Object:
-        """Return the object that the API server answers with."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        headers: dict[str, str] | None = None,
+    ) -> Object:
+        """Return the object that the API server answers with. answered has the headers of the last answer."""
         try:
             response = self._client.call_api(
                 path,
                 method,
-                header_params={"Accept": "application/json", "Content-Type": content_type},
+                header_params={"Accept": "application/json", "Content-Type": content_type, **(headers or {})},
                 body=body,
                 auth_settings=["BearerToken"],
                 _preload_content=False,
@@ -203,6 +212,7 @@ class API:
             raise APIError(explain(error), error.status, error.reason) from error
         except urllib3.exceptions.HTTPError as error:
             raise APIError(f"could not reach the API server: {error}") from error
+        self.answered = response.headers
         answer: Object = json.loads(response.data)
         return answer
 

@@ -37,6 +37,20 @@ def checked(conditions: list[Status]) -> list[Status]:
     return found
 
 
+def observing(given: Status, generation: Any) -> Status:
+    """Return the status to be set, in which each condition that names no generation observes this one."""
+    conditions = given.get("conditions")
+    if not isinstance(conditions, list) or not isinstance(generation, int):
+        return given
+    return {**given, "conditions": [{"observedGeneration": generation, **c} if is_condition(c) else c for c in conditions]}
+
+
+def types(given: Status) -> list[str]:
+    """Return the types of the conditions that are to be set."""
+    conditions = given.get("conditions")
+    return [str(c["type"]) for c in conditions if is_condition(c)] if isinstance(conditions, list) else []
+
+
 def with_conditions(current: Any, given: list[Any], now: str, *, alone: bool) -> list[Any]:
     """Put the given conditions in the places of those of their types; others stay, unless these are to be alone."""
     there = current if isinstance(current, list) else []
@@ -55,8 +69,8 @@ def index_of(conditions: list[Any], condition: Any) -> int | None:
     """Return where the condition of the same type stands."""
     if not is_condition(condition):
         return None
-    types = [there["type"] if is_condition(there) else None for there in conditions]
-    return types.index(condition["type"]) if condition["type"] in types else None
+    there = [c["type"] if is_condition(c) else None for c in conditions]
+    return there.index(condition["type"]) if condition["type"] in there else None
 
 
 def is_condition(value: Any) -> bool:

@@ -66,7 +66,9 @@ options:
         description: What people want to read.
         type: str
       observedGeneration:
-        description: The C(metadata.generation) of which the condition speaks.
+        description:
+          - The C(metadata.generation) of which the condition speaks. The default is the one for which the role
+            runs, and for other objects the one that they have.
         type: int
       lastTransitionTime:
         description: When the status changed, as in RFC 3339.
@@ -158,10 +160,19 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ensign.operator.plugins.module_utils.api import API, APIError, Object, Resource, argument_spec
-from ansible_collections.ensign.operator.plugins.module_utils.status import checked, lost, merge_patch, wanted
+from ansible_collections.ensign.operator.plugins.module_utils.status import (
+    checked,
+    lost,
+    merge_patch,
+    observing,
+    types,
+    wanted,
+)
 
 # How often somebody else may write between this module's read and write.
 ATTEMPTS = 8
+
+TYPES, GENERATION = "Ensign-Condition-Types", "Ensign-Generation"
 
 CONDITION = {
     "type": {"type": "str", "required": True},
@@ -196,11 +207,13 @@ class Writer:
         raise AssertionError("the last attempt returns or raises")
 
     def _try(self, given: dict[str, Any]) -> dict[str, Any]:
-        current = self._api.request("GET", self._place)
+        # The operator's proxy learns which conditions are the content's, and answers for which generation it runs.
+        current = self._api.request("GET", self._place, headers={TYPES: ",".join(types(given))})
+        generation = int(self._api.answered.get(GENERATION) or 0) or current["metadata"].get("generation")
         before = current.get("status") or {}
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         replace, replace_lists = self._params["replace"], self._params["replace_lists"]
-        after = wanted(before, given, now, replace=replace, replace_lists=replace_lists)
+        after = wanted(before, observing(given, generation), now, replace=replace, replace_lists=replace_lists)
         patch = merge_patch(before, after)
         if not patch:
             return self._result(current, current)
@@ -209,7 +222,8 @@ class Writer:
         # The resource version makes it a conflict when somebody else was faster.
         body = {"metadata": {"resourceVersion": current["metadata"]["resourceVersion"]}, "status": patch}
         written = self._api.request("PATCH", self._status_place, body, "application/merge-patch+json")
-        if keys := lost(after, written.get("status") or {}):
+        plain = wanted(before, given, now, replace=replace, replace_lists=replace_lists)
+        if keys := lost(plain, written.get("status") or {}):
             self._module.warn(f"the schema of {current['kind']} does not keep all of status: {', '.join(keys)}")
         return self._result(current, written)
 

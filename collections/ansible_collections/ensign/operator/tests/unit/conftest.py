@@ -29,6 +29,7 @@ class Request:
     content_type: str
     authorization: str
     body: Any
+    types: str = ""
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Server:
     # Called before a request is answered; what it returns is the answer, if anything.
     before: Callable[[Request], tuple[int, Object] | None] = lambda _: None
     version: int = 10
+    # The headers of every answer.
+    headers: dict[str, str] = field(default_factory=dict)
 
     def written(self) -> list[Request]:
         """Return the requests that were to change something."""
@@ -115,6 +118,7 @@ def handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.headers.get("Content-Type", ""),
                 self.headers.get("Authorization", ""),
                 json.loads(text),
+                self.headers.get("Ensign-Condition-Types", ""),
             )
             server.requests.append(request)
             status, answer = server.answer(request)
@@ -122,6 +126,8 @@ def handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
+            for name, value in server.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -187,3 +187,25 @@ def test_a_refusal_is_passed_on(run: Run, server: Any, probe: dict[str, Any]) ->
     server.before = lambda request: (403, {"message": "you may not"}) if request.method == "PATCH" else None
     result = run(k8s_status.main, **SAMPLE, status={"x": 1})
     assert (result["msg"], result["status"], probe["status"]["observedGeneration"]) == ("you may not", 403, 1)
+
+
+@pytest.mark.parametrize(("headers", "want"), [({}, 7), ({"Ensign-Generation": "6"}, 6)])
+def test_conditions_observe_the_generation_of_the_run(
+    run: Run, server: Any, probe: dict[str, Any], headers: dict[str, str], want: int
+) -> None:
+    probe["metadata"]["generation"], server.headers = 7, headers
+    mine = {"type": "Mine", "status": "True"}
+    run(k8s_status.main, **SAMPLE, conditions=[mine, {"type": "Old", "status": "True", "observedGeneration": 2}])
+    run(k8s_status.main, **SAMPLE, status={"conditions": [{"type": "Ready", "status": "True"}]})
+    observed = {c["type"]: c.get("observedGeneration") for c in probe["status"]["conditions"]}
+    assert observed == {"Running": None, "Mine": want, "Old": 2, "Ready": want}
+
+
+def test_the_operator_learns_which_conditions_are_set(run: Run, server: Any, probe: dict[str, Any]) -> None:
+    for _ in range(2):  # The second time there is nothing to write.
+        run(k8s_status.main, **SAMPLE, conditions=[{"type": "Ready", "status": "True"}, {"type": "Mine", "status": "True"}])
+        assert [r.types for r in server.requests if r.path == PLACE][-1] == "Ready,Mine"
+    assert len(server.written()) == 1
+    run(k8s_status.main, **SAMPLE, status={"nodes": []})
+    assert server.requests[-2].types == ""
+    assert probe["status"]["nodes"] == []
