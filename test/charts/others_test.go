@@ -6,7 +6,11 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -229,19 +233,37 @@ func evil(s *site.Site) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: evil-" + s.Namespace + ", namespace: kube-system}\ndata: {a: b}\n"
 }
 
-// bomb is a record of less than 1 MiB that unpacks to 700 MB.
-func bomb() string {
+// pack returns a record whose text is this.
+func pack(text io.Reader) string {
 	GinkgoHelper()
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	Expect(err).NotTo(HaveOccurred())
-	zeros := make([]byte, 1<<20)
-	for range 700 {
-		_, err := w.Write(zeros)
-		Expect(err).NotTo(HaveOccurred())
-	}
+	_, err = io.Copy(w, text)
+	Expect(err).NotTo(HaveOccurred())
 	Expect(w.Close()).To(Succeed())
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
+}
+
+// bomb is a record of less than 1 MiB that unpacks to 700 MB.
+func bomb() string {
+	GinkgoHelper()
+	zeros, err := os.Open("/dev/zero")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = zeros.Close() }()
+	return pack(io.LimitReader(zeros, 700<<20))
+}
+
+// peak is the most memory that the site's manager has held, in MiB.
+func peak(s *site.Site) int {
+	GinkgoHelper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+	Expect(err).NotTo(HaveOccurred())
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	Expect(found).NotTo(BeEmpty())
+	kib, err := strconv.Atoi(string(found[1]))
+	Expect(err).NotTo(HaveOccurred())
+	return kib >> 10
 }
 
 var _ = Describe("a forged record of a release", Ordered, func() {
@@ -254,6 +276,15 @@ var _ = Describe("a forged record of a release", Ordered, func() {
 	nothingEvil := func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "evil-" + s.Namespace}, &corev1.ConfigMap{})).To(site.BeGone())
+	}
+
+	// shaped attacks with a record of some KB that decodes to gigabytes, in a place of the record.
+	shaped := func(form string) func(context.Context, string) {
+		return func(ctx context.Context, name string) {
+			before, after, _ := strings.Cut(form, "X")
+			forge(ctx, s, name, 9, func(*release.Release) {}, pack(strings.NewReader(before+strings.Repeat(`{"":0},`, 4<<20)+"0"+after)))
+			DeferCleanup(func() { Expect(peak(s)).To(BeNumerically("<", 400), "MiB") })
+		}
 	}
 
 	DescribeTable("has no effect, and the release is as its CR wants it", func(ctx context.Context, name string, attack func(context.Context, string)) {
@@ -306,6 +337,10 @@ var _ = Describe("a forged record of a release", Ordered, func() {
 		Entry("that unpacks to 700 MB", "bomb", func(ctx context.Context, name string) {
 			forge(ctx, s, name, 9, func(*release.Release) {}, bomb())
 		}),
+		Entry("whose values are many", "config", shaped(`{"config":{"a":[X]}}`)),
+		Entry("whose chart has many values", "values", shaped(`{"chart":{"metadata":{},"values":{"a":[X]}}}`)),
+		Entry("that shows many resources", "info", shaped(`{"info":{"resources":{"a":[X]}}}`)),
+		Entry("with many hooks", "many", shaped(`{"hooks":[X]}`)),
 		Entry("without a chart", "none", func(ctx context.Context, name string) {
 			forge(ctx, s, name, 9, func(r *release.Release) { r.Chart = nil })
 		}),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
@@ -28,6 +29,9 @@ func decode(data []byte) (*Release, error) {
 	text, err := unpack(packed)
 	if err != nil {
 		return nil, fmt.Errorf("unpack the record: %w", err)
+	}
+	if err := checkShape(text); err != nil {
+		return nil, err
 	}
 	r := &Release{}
 	if err := json.Unmarshal(text, r); err != nil {
@@ -65,7 +69,21 @@ func Installed(r *Release) bool {
 // Seal sets the labels by which a record is known to be the manager's: its seal, and the UID of
 // the CR.
 func Seal(r *Release, s order.Seal) error {
-	text, err := sealed(r, s.Owner, s.Owner.UID, r.Labels[order.DigestLabel])
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("seal revision %d: %w", r.Version, err)
+	}
+	if len(text) > maxRecord { // It could not be read any more.
+		return tooLarge(len(text), fmt.Sprintf("unpacked, and %d MiB are read", maxRecord>>20))
+	}
+	if err := checkShape(text); err != nil {
+		return err
+	}
+	stored := &Release{} // As it is read later: numbers of the values are floats then.
+	if err := json.Unmarshal(text, stored); err != nil {
+		return fmt.Errorf("seal revision %d: %w", r.Version, err)
+	}
+	text, err = sealed(stored, s.Owner, s.Owner.UID, r.Labels[order.DigestLabel])
 	if err != nil {
 		return err
 	}
@@ -84,26 +102,19 @@ func verify(r *Release, s order.Seal) bool {
 }
 
 // sealed returns what a seal covers: the CR, the digest, and all of the record but its state,
-// which Helm changes, also at the hands of people. It is the same for a record as it is written
-// and as it is read.
+// which Helm changes, also at the hands of people. The record is one that was decoded.
 func sealed(r *Release, owner order.Owner, uid, digest string) ([]byte, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("seal revision %d: %w", r.Version, err)
-	}
-	if len(text) > maxRecord { // It could not be read any more.
-		return nil, tooLarge(len(text), fmt.Sprintf("unpacked, and %d MiB are read", maxRecord>>20))
-	}
-	plain := &Release{}
-	if err := json.Unmarshal(text, plain); err != nil {
-		return nil, fmt.Errorf("seal revision %d: %w", r.Version, err)
-	}
-	plain.Info = nil
-	for _, hook := range plain.Hooks {
-		hook.LastRun = helm.HookExecution{}
+	plain := *r
+	plain.Info, plain.Hooks = nil, slices.Clone(r.Hooks)
+	for i, hook := range plain.Hooks {
+		if hook != nil {
+			without := *hook
+			without.LastRun = helm.HookExecution{}
+			plain.Hooks[i] = &without
+		}
 	}
 	owner.UID = uid
-	text, err = json.Marshal([]any{owner, digest, plain})
+	text, err := json.Marshal([]any{owner, digest, plain})
 	if err != nil {
 		return nil, fmt.Errorf("seal revision %d: %w", r.Version, err)
 	}

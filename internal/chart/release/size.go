@@ -16,7 +16,38 @@ const (
 	// growth is kept free in the Secret of a new record, in bytes: for its next states, the times of its
 	// hooks, and the text of a failure.
 	growth = 16 << 10
+	// maxValues and maxDepth bound the JSON values of a record and how deep they are nested. Each value
+	// can take some hundred bytes once it is decoded, whatever its text has. The largest public charts
+	// have some ten thousand values.
+	maxValues = 200_000
+	maxDepth  = 200
 )
+
+// checkShape returns an error if a text of JSON has more values than are decoded. It allocates
+// nothing. A text that is no JSON passes: decoding it stops at the first mistake.
+func checkShape(text []byte) error {
+	values, depth, quoted := 1, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			values++
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',':
+			values++
+		}
+		if values > maxValues || depth > maxDepth {
+			return fmt.Errorf("the record of the release has more than %d JSON values, or they are nested more than %d deep. Helm keeps the chart's values and those of the resource in it: make them smaller", maxValues, maxDepth)
+		}
+	}
+	return nil
+}
 
 // fittingSecrets creates no Secret whose record is larger than the API server takes: its refusal
 // names neither the cause nor a remedy.
