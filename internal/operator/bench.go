@@ -95,7 +95,7 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 		Client:    b.client,
 		Reader:    b.client,
 		Content:   runs,
-		Access:    proxyAccess{p},
+		Access:    proxyAccess{proxy: p},
 		Observers: []content.Observer{observer},
 		Attempts:  controller.NewAttempts(),
 		Clock:     clock.RealClock{},

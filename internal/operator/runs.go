@@ -136,13 +136,19 @@ func confinement(o config.Options, all []watches.Watch) func(access.Owner) bool 
 	return func(owner access.Owner) bool { return kinds[owner.GVK.GroupKind()] }
 }
 
-// proxyAccess gives runs access to the API through the proxy.
-type proxyAccess struct{ proxy *proxy.Proxy }
+// proxyAccess gives runs access to the API through the proxy. release is true for those of charts.
+type proxyAccess struct {
+	proxy   *proxy.Proxy
+	release bool
+}
 
 // Grant implements controller.Access.
 func (o proxyAccess) Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (controller.Grant, error) {
 	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
 	lacking, written := &denials{deletes: cr.GetDeletionTimestamp() != nil}, &controller.Readies{}
-	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Username: username, Labels: labels, Generation: cr.GetGeneration(), Denied: lacking.add, Ready: written.Add})
+	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{
+		Owner: owner, Username: username, Labels: labels, Release: o.release, Deleting: lacking.deletes,
+		Generation: cr.GetGeneration(), Denied: lacking.add, Ready: written.Add,
+	})
 	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say, Readies: written}, err
 }

@@ -145,7 +145,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Reader:     c.reader(),
 				Locks:      c.locks,
 				Content:    runs,
-				Access:     proxyAccess{c.proxy},
+				Access:     proxyAccess{c.proxy, isChart(watch.Watch)},
 				Related:    c.related,
 				Writers:    c.crWrites.writers,
 				Meter:      c.counters,

@@ -74,7 +74,7 @@ func (l *faultLab) expectRelease(ctx context.Context, cr *unstructured.Unstructu
 	Expect(hook).To(owned)
 	secret := &corev1.Secret{}
 	Expect(objectNamed(l.Site, fmt.Sprintf("sh.helm.release.v1.%s.v%d", cr.GetName(), last), secret)(ctx)).To(Succeed())
-	Expect(secret).To(owned)
+	Expect(secret).To(And(HaveField("OwnerReferences", BeEmpty()), HaveField("Annotations", HaveKey("operator-sdk/primary-resource"))))
 	for _, gone := range []string{"ReleaseFailed", "Irreconcilable"} {
 		Expect(l.Condition(cr, gone)(ctx)).To(Equal(harness.Condition{}))
 	}

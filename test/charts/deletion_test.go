@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,6 +177,30 @@ var _ = Describe("the deletion of a CR", func() {
 		remove(ctx, cr)
 		Expect(isGone(priorityClass(s, "more"))(ctx)).To(site.BeGone())
 		Expect(objectNamed(s, "more-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+	})
+
+	It("in the foreground runs its hooks, and leaves nothing in other namespaces", func(ctx context.Context) {
+		elsewhere := strings.Replace(configMap("other", "{}", "a: b"), "  name:", "  namespace: default\n  name:", 1)
+		words := strings.Replace(configMap("words", `{"helm.sh/hook": pre-delete}`, "a: b"), "  name:", "  namespace: default\n  name:", 1)
+		job := hookJob(`helm.sh/hook: pre-delete, helm.sh/hook-weight: "1"`, "suspend: true, ")
+		s := charted(ctx, map[string]string{"a.yaml": plain["a.yaml"], "other.yaml": elsewhere, "words.yaml": words, "job.yaml": job}, "").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "front-"+s.Namespace)
+		Expect(k8s.Delete(ctx, cr, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		named := func(name string, object client.Object) func(context.Context) error {
+			return func(ctx context.Context) error {
+				return k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: cr.GetName() + name}, object)
+			}
+		}
+		Eventually(ctx, named("-words", &corev1.ConfigMap{})).Should(Succeed())
+		end(ctx, s, cr.GetName()+"-hook", batchv1.JobComplete, "")
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		for _, name := range []string{"-words", "-other"} {
+			Expect(named(name, &corev1.ConfigMap{})(ctx)).To(site.BeGone(), name)
+		}
+		Expect(objectNamed(s, cr.GetName()+"-hook", &batchv1.Job{})(ctx)).To(site.BeGone())
+		Eventually(ctx, objectNamed(s, cr.GetName()+"-a", &corev1.ConfigMap{})).Should(site.BeGone())
+		Expect(statuses(s, cr.GetName())(ctx)).To(BeEmpty())
+		Expect(s.Log()).NotTo(ContainSubstring("HooksSkipped"))
 	})
 
 	It("goes on without hooks in a namespace that is being deleted", func(ctx context.Context) {

@@ -66,7 +66,10 @@ var _ = Describe("the example hello", Ordered, func() {
 		}
 		found, err := revisions(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(found).To(HaveExactElements(And(HaveField("OwnerReferences", ContainElement(HaveField("UID", cr.GetUID()))), HaveField("Labels", HaveKey("ensign-digest")))))
+		Expect(found).To(HaveExactElements(And(
+			HaveField("OwnerReferences", BeEmpty()), HaveField("Labels", HaveKey("ensign-digest")),
+			HaveField("Annotations", HaveKeyWithValue("operator-sdk/primary-resource", s.Namespace+"/example")),
+		)))
 	})
 
 	It("has no server for runs of Ansible", func() {

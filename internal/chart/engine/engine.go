@@ -239,7 +239,7 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 func (w *work) renew(ctx context.Context, job content.Job, before found) content.Result {
 	o := w.newOrder(order.Upgrade, before.Decision)
 	o.IfChanged = true
-	if outcome := w.carryOut(ctx, job, o); outcome.Verdict != content.Succeeded {
+	if outcome := w.carryOut(ctx, job, before, o); outcome.Verdict != content.Succeeded {
 		w.rememberRefusal(outcome)
 		return w.attempted(failed(outcome, order.Upgrade))
 	}
@@ -263,7 +263,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 // deploy installs or upgrades the release.
 func (w *work) deploy(ctx context.Context, job content.Job, found found) content.Result {
 	w.tellOverrides()
-	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
+	outcome := w.carryOut(ctx, job, found, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
 		return w.unsuccessful(outcome, found.Action)
 	}

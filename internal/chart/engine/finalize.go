@@ -97,7 +97,7 @@ func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.
 		o.DisableHooks = true
 		w.tell(ctx, eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
 	}
-	return w.carryOut(ctx, job, o)
+	return w.carryOut(ctx, job, f, o)
 }
 
 // namespaceGoes reports whether the release's namespace is being deleted. Without the right to

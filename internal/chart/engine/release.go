@@ -54,6 +54,8 @@ type found struct {
 	// fault is why objects could not be compared, if that passes by itself.
 	fault error
 	sight sight
+	// may has the answers of mayMake.
+	may map[kindIn]bool
 }
 
 // last returns the last revision that the manager has made; nil if there is none.
@@ -63,6 +65,7 @@ func (f found) last() *release.Release { return f.history.Last }
 // drift that is only warned of leaves the release in sync. Where an object could not be compared
 // for now, that is an error only if no other is to be repaired.
 func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
+	f.may = map[kindIn]bool{}
 	if f.site, err = w.site(ctx, job); err != nil {
 		return f, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -103,10 +105,13 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 	for _, one := range recorded {
 		kind := one.GroupVersionKind().GroupKind().String()
 		live, client, err := f.cluster.Get(ctx, one.Unstructured)
+		if apierrors.IsForbidden(err) {
+			err = w.unlessNever(ctx, f, one.Unstructured, err)
+		}
 		name := manifest.Name(one.Unstructured)
 		switch {
 		case seen[kind+name], live == nil && err == nil:
-		case one.hook && (err != nil || !w.mustRemove(live)):
+		case one.hook && err == nil && !w.mustRemove(live):
 		case !one.hook && err == nil && !w.marked(live) && !aggregatedAnew(one.Unstructured, live):
 			r.others = append(r.others, name+", which does not have the marks of this release any more")
 		default:
@@ -115,6 +120,25 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 		seen[kind+name] = true
 	}
 	return r, nil
+}
+
+// unlessNever returns the error of a read that was forbidden; nil if the account can have made no such
+// object: an operator with rights in some namespaces must not wait for ever.
+func (w *work) unlessNever(ctx context.Context, f found, one *unstructured.Unstructured, err error) error {
+	kind := one.GroupVersionKind()
+	mapping, mapErr := w.engine.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if mapErr != nil {
+		return err
+	}
+	in := kindIn{GroupVersionResource: mapping.Resource}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		in.namespace = cmp.Or(one.GetNamespace(), w.namespace)
+	}
+	may, mayErr := f.mayMake(ctx, in)
+	if mayErr == nil && !may {
+		return nil
+	}
+	return err
 }
 
 // recorded is an object that a record names.
@@ -148,11 +172,10 @@ func recordedObjects(h release.History) (all []recorded, err error) {
 	return all, err
 }
 
-// mustRemove reports whether the object is a child of the CR that cannot go with it by an owner
+// mustRemove reports whether the object is a child of the CR that does not go with it by an owner
 // reference. Helm leaves the objects of hooks.
 func (w *work) mustRemove(live metav1.Object) bool {
-	refers := w.cr.GetNamespace() == "" || live.GetNamespace() == w.cr.GetNamespace()
-	return !refers && release.Linked(live, w.seal.Owner)
+	return !release.Refers(live, w.seal.Owner) && release.Linked(live, w.seal.Owner)
 }
 
 // add adds an object that is not gone, or could not be read.

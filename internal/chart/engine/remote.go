@@ -118,8 +118,11 @@ func (w *work) placed(job content.Job) process.Attempt {
 	return attempt
 }
 
-// carryOut has chart-exec carry out an order.
-func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
+// carryOut has chart-exec carry out an order for the release as it was found.
+func (w *work) carryOut(ctx context.Context, job content.Job, f found, o order.Order) content.Outcome {
+	if err := f.records.Unlink(ctx, f.history.Revisions); err != nil {
+		return irreconcilable(ctx, err).Outcome
+	}
 	spec := w.runOf(ctx, job, o)
 	if w.remote.Remote == nil {
 		return w.engine.Runner.Run(ctx, spec)

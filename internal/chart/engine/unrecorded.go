@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,6 +38,13 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 	}
 	for _, kind := range w.unreferenced(groups) {
 		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
+		if apierrors.IsForbidden(err) {
+			may, mayErr := f.mayMake(ctx, kindIn{kind.resource, kind.namespace})
+			if mayErr == nil && !may {
+				continue
+			}
+			err = errors.Join(err, mayErr)
+		}
 		if isNone(err) {
 			continue
 		}
@@ -67,10 +75,9 @@ func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
 	return !isDefinition || w.marked(one)
 }
 
-// isNone reports whether the answer to a list means that there is nothing of the release: what the
-// operator may not list it has not made.
+// isNone reports whether the answer to a list means that there is nothing of the release.
 func isNone(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // unreferenced returns the kinds whose objects cannot refer to the CR as their owner.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"slices"
 	"strings"
 
 	libhandler "github.com/operator-framework/operator-lib/handler"
@@ -57,6 +58,12 @@ func Linked(object metav1.Object, owner order.Owner) bool {
 		}
 	}
 	return false
+}
+
+// Refers reports whether an object has an owner reference to the CR: the garbage collector deletes it
+// with the CR.
+func Refers(object metav1.Object, owner order.Owner) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return string(r.UID) == owner.UID })
 }
 
 // owners names all owners of the revisions, for people.

@@ -2,16 +2,20 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
+	libhandler "github.com/operator-framework/operator-lib/handler"
 	"helm.sh/helm/v4/pkg/storage"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -127,6 +131,7 @@ func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool
 		Mine:       object.Labels[order.OwnerLabel] == r.Seal.Owner.UID,
 		claimsSeal: object.Labels[order.SealLabel] != "",
 		Links:      linksOf(object), Secret: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
+		references: object.OwnerReferences,
 	}, true
 }
 
@@ -167,6 +172,30 @@ func (r *Records) read(ctx context.Context, version int) (*Release, error) {
 	}
 	found.Labels = secret.Labels
 	return found, nil
+}
+
+// Unlink has the records name the CR by annotations that refer to it as their owner: in a deletion in
+// the foreground the garbage collector deletes what refers to the owner, before any hook runs.
+func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
+	owner := r.Seal.Owner
+	annotations := map[string]string{
+		libhandler.TypeAnnotation:           schema.GroupKind{Group: owner.Group, Kind: owner.Kind}.String(),
+		libhandler.NamespacedNameAnnotation: owner.Namespace + "/" + owner.Name,
+	}
+	for _, revision := range revisions {
+		others := slices.DeleteFunc(slices.Clone(revision.references), func(o metav1.OwnerReference) bool { return o.UID == types.UID(owner.UID) })
+		if len(others) == len(revision.references) {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": revision.UID, "ownerReferences": others, "annotations": annotations}})
+		if err == nil {
+			_, err = r.meta.Patch(ctx, revision.Secret, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove the owner reference of revision %d of release %q: %w", revision.Version, r.Name, err)
+		}
+	}
+	return nil
 }
 
 // Purge deletes all revisions, sealed or not. It is the last step of a deletion.

@@ -15,6 +15,7 @@ package release
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -75,6 +76,8 @@ type Revision struct {
 
 	// claimsSeal is true if the Secret has a seal, valid or not.
 	claimsSeal bool
+	// references are the Secret's owner references.
+	references []metav1.OwnerReference
 }
 
 func (r Revision) wasDeployed() bool { return r.Status == deployed || r.Status == "superseded" }

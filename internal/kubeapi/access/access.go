@@ -34,6 +34,10 @@ type Session struct {
 	Username string
 	// Labels are set on the objects that the run writes.
 	Labels map[string]string
+	// Release is true if the run is a chart's, and Deleting if its owner is being deleted. Records of
+	// releases, and what a chart's hooks make at a deletion, are linked to the owner by annotations: in
+	// a deletion in the foreground the garbage collector deletes what refers to the owner at once.
+	Release, Deleting bool
 	// Generation is the owner's for which the run works.
 	Generation int64
 	// Ready is called with each condition Ready in a request of the run that writes its CR's status. It

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +44,10 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
 	target.MarkedOnly = len(labels) > 0 && q.info.APIGroup == "apiextensions.k8s.io" && q.info.Resource == "customresourcedefinitions"
+	if q.session.Release {
+		name := cmp.Or(q.info.Name, write.Name())
+		target.Annotated = q.session.Deleting || q.info.APIGroup == "" && q.info.Resource == "secrets" && ownership.IsRecord(name)
+	}
 	live, err := p.lookUp(q, write.Needs(target))
 	switch {
 	case apierrors.IsMethodNotSupported(err):

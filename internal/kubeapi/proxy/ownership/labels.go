@@ -7,9 +7,9 @@ import (
 
 const labelsKey = "labels"
 
-// releaseRecord begins the names of the Secrets in which Helm stores releases. Helm takes their
-// labels for the release's own and copies them to later revisions.
-const releaseRecord = "sh.helm.release.v1."
+// IsRecord reports whether a Secret with the name is one in which Helm stores a release. Helm takes
+// its labels for the release's own and copies them to later revisions.
+func IsRecord(name string) bool { return strings.HasPrefix(name, "sh.helm.release.v1.") }
 
 // ensure gives desired the link to the owner and the labels that the package comment says, and
 // reports whether it has changed desired. live and desired are as for ensureOwner.
@@ -26,7 +26,7 @@ func (t Target) ensure(live, desired map[string]any) (bool, error) {
 // no mapping are left: the API server refuses them with its own message.
 func (t Target) stamp(metadata map[string]any) (changed bool) {
 	name, _ := metadata["name"].(string)
-	if len(t.Labels) == 0 || strings.HasPrefix(t.Name, releaseRecord) || strings.HasPrefix(name, releaseRecord) {
+	if len(t.Labels) == 0 || IsRecord(t.Name) || IsRecord(name) {
 		return false
 	}
 	before, err := member(metadata, labelsKey)

@@ -16,6 +16,11 @@ func labelled(t ownership.Target) ownership.Target {
 	return t
 }
 
+func annotated(t ownership.Target) ownership.Target {
+	t.Annotated = true
+	return t
+}
+
 func definition(t ownership.Target) ownership.Target {
 	t.MarkedOnly = true
 	return t
@@ -33,16 +38,18 @@ func TestLabels(t *testing.T) {
 		live                    string // "" where there is none
 		want                    string
 	}{
-		"what is created":       {inNamespace(), "create", jsonType, `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","labels":{` + stamped + `},` + linked + `}}`},
-		"in another namespace":  {elsewhere(), "create", jsonType, `{"metadata":{}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{` + notes + `}}}`},
-		"what has its owner":    {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
-		"what is to be kept":    {inNamespace(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{"helm.sh/resource-policy":"keep"}}}`},
-		"what is there already": {inNamespace(), "create", jsonType, `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`, "", same},
-		"another version":       {inNamespace(), "update", jsonType, `{"metadata":{"labels":{"l.io/chart":"c-1","a":"b"}}}`, `{"metadata":{}}`, `{"metadata":{"labels":{` + stamped + `,"a":"b"}}}`},
-		"an apply of a child":   {inNamespace(), "patch", applyType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
-		"labels that are none":  {inNamespace(), "create", jsonType, `{"metadata":{"labels":[],` + linked + `}}`, "", same},
-		"a release's record":    {inNamespace(), "create", jsonType, `{"metadata":{"name":"sh.helm.release.v1.r.v1",` + linked + `}}`, "", same},
-		"selectors stay":        {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`, "", `{"metadata":{` + linked + `,"labels":{` + stamped + `}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`},
+		"what is created":                        {inNamespace(), "create", jsonType, `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","labels":{` + stamped + `},` + linked + `}}`},
+		"in another namespace":                   {elsewhere(), "create", jsonType, `{"metadata":{}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{` + notes + `}}}`},
+		"what has its owner":                     {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"what is to be kept":                     {inNamespace(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{"helm.sh/resource-policy":"keep"}}}`},
+		"what is there already":                  {inNamespace(), "create", jsonType, `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`, "", same},
+		"another version":                        {inNamespace(), "update", jsonType, `{"metadata":{"labels":{"l.io/chart":"c-1","a":"b"}}}`, `{"metadata":{}}`, `{"metadata":{"labels":{` + stamped + `,"a":"b"}}}`},
+		"an apply of a child":                    {inNamespace(), "patch", applyType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"labels that are none":                   {inNamespace(), "create", jsonType, `{"metadata":{"labels":[],` + linked + `}}`, "", same},
+		"a release's record":                     {inNamespace(), "create", jsonType, `{"metadata":{"name":"sh.helm.release.v1.r.v1",` + linked + `}}`, "", same},
+		"a record that is linked by annotations": {annotated(inNamespace()), "create", jsonType, `{"metadata":{"name":"sh.helm.release.v1.r.v1"}}`, "", `{"metadata":{"name":"sh.helm.release.v1.r.v1","annotations":{` + notes + `}}}`},
+		"one that refers to the owner still":     {annotated(inNamespace()), "update", jsonType, `{"metadata":{"name":"sh.helm.release.v1.r.v1",` + linked + `}}`, `{"metadata":{` + linked + `}}`, `{"metadata":{"name":"sh.helm.release.v1.r.v1","annotations":{` + notes + `}}}`},
+		"selectors stay":                         {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`, "", `{"metadata":{` + linked + `,"labels":{` + stamped + `}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`},
 
 		"a patch of other labels":      {inNamespace(), "patch", mergeType, `{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"labels":{` + stamped + `}}}`, same},
 		"a patch that removes it":      {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"l.io/chart":null,"a":"b"}}}`, `{"metadata":{"labels":{` + stamped + `}}}`, `{"metadata":{"labels":{"a":"b"}}}`},

@@ -32,12 +32,15 @@ type Target struct {
 	// MarkedOnly leaves objects without an owner that have no label of a release: the CRDs in a
 	// chart's directory crds, which outlive it, since others may have objects of these kinds.
 	MarkedOnly bool
+	// Annotated links the object by annotations, also where the garbage collector accepts a reference:
+	// the garbage collector must not delete it in place of who does.
+	Annotated bool
 }
 
-// allowsReference reports whether the garbage collector accepts an owner reference from the
-// object to the owner.
+// allowsReference reports whether an owner reference links the object to the owner: the garbage
+// collector has to accept it.
 func (t Target) allowsReference() bool {
-	return t.Owner.Namespace == "" || t.Owner.Namespace == t.Namespace
+	return !t.Annotated && (t.Owner.Namespace == "" || t.Owner.Namespace == t.Namespace)
 }
 
 // ensureOwner links desired to the owner if the rules of the package comment say so, and reports

@@ -116,6 +116,15 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(head))
 }
 
+// Name returns the name of an object in the body; "" if the body does not have the whole object.
+func (w *Write) Name() string {
+	if whole, ok := w.format.(*document); ok {
+		name, _ := metadata(whole.object)["name"].(string)
+		return name
+	}
+	return ""
+}
+
 // Needs returns the part of the live object that AddOwner needs.
 func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
