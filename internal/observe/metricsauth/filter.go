@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,14 +27,18 @@ import (
 )
 
 const (
-	// patience bounds a review. A scraper waits 10 s by default.
+	// patience bounds a review, with the wait for its turn. A scraper waits 10 s by default.
 	patience = 10 * time.Second
 	// allowedFor is how long a reader may go on after the loss of its token or right, refusedFor
 	// how long it is refused after it got them.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
-	// maxKept bounds the memory for readers that invent tokens.
+	// maxReviews bounds the reviews at a time, whoever asks for them.
+	maxReviews = 4
+	// maxKept bounds the verdicts of each kind.
 	maxKept = 1024
+	// maxToken is the length from which nothing is a token.
+	maxToken = 32 << 10
 )
 
 // Filter returns the filter of a metrics endpoint. It has the type of metrics/server's
@@ -47,14 +52,22 @@ func Filter(config *rest.Config, client *http.Client) (server.Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("review the rights of readers of metrics: %w", err)
 	}
-	r := &reviewer{tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), now: time.Now, kept: map[request]verdict{}}
-	return r.filter, nil
+	return newReviewer(tokens.TokenReviews(), access.SubjectAccessReviews(), time.Now).filter, nil
 }
 
-// request is what a reader asks for. Of its token only the digest is kept.
-type request struct {
-	token      [sha256.Size]byte
-	verb, path string
+func newReviewer(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, now func() time.Time) *reviewer {
+	return &reviewer{
+		tokens: tokens, access: access, now: now, turns: make(chan struct{}, maxReviews),
+		allowed: verdicts{}, refused: verdicts{},
+	}
+}
+
+// request is what a reader asks for: token, verb and path.
+type request struct{ token, verb, path string }
+
+// digest stands for a request in memory, where neither its token nor its length may stay.
+func (r request) digest() [sha256.Size]byte {
+	return sha256.Sum256([]byte(r.token + "\n" + r.verb + "\n" + r.path)) // A header has no line break.
 }
 
 // verdict is the HTTP status for a request, and when it has to be asked for again.
@@ -63,20 +76,43 @@ type verdict struct {
 	until  time.Time
 }
 
+type verdicts map[[sha256.Size]byte]verdict
+
+// add keeps a verdict, and makes room for it first.
+func (v verdicts) add(key [sha256.Size]byte, one verdict, now time.Time) {
+	if len(v) >= maxKept {
+		maps.DeleteFunc(v, func(_ [sha256.Size]byte, old verdict) bool { return !now.Before(old.until) })
+	}
+	for old := range v {
+		if len(v) < maxKept {
+			break
+		}
+		delete(v, old)
+	}
+	v[key] = one
+}
+
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
 	now    func() time.Time
+	turns  chan struct{} // has an element for each review that is going on
 
-	mu   sync.Mutex
-	kept map[request]verdict
+	mu sync.Mutex
+	// allowed is apart from refused, so that readers who invent tokens cannot displace its verdicts.
+	allowed, refused verdicts
+	// quietUntil is when the next error may be logged.
+	quietUntil time.Time
 }
 
 func (r *reviewer) filter(log logr.Logger, metrics http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch status, err := r.review(req); {
+		case req.Context().Err() != nil: // Nobody waits for an answer.
 		case err != nil:
-			log.Error(err, "review a reader of metrics")
+			if r.mayLog() {
+				log.Error(err, "review a reader of metrics")
+			}
 			http.Error(w, "the reader could not be reviewed", http.StatusInternalServerError)
 		case status != http.StatusOK:
 			http.Error(w, http.StatusText(status), status)
@@ -89,24 +125,34 @@ func (r *reviewer) filter(log logr.Logger, metrics http.Handler) (http.Handler, 
 // review returns the HTTP status for a request: 200 if its reader may read.
 func (r *reviewer) review(req *http.Request) (status int, err error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
 		return http.StatusUnauthorized, nil
 	}
-	asked := request{sha256.Sum256([]byte(token)), strings.ToLower(req.Method), req.URL.Path}
-	if status, known := r.known(asked); known {
+	asked := request{token, strings.ToLower(req.Method), req.URL.Path}
+	key := asked.digest()
+	if status, known := r.known(key); known {
 		return status, nil
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), patience)
 	defer cancel()
-	status, err = r.ask(ctx, token, asked)
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return http.StatusServiceUnavailable, nil
+	}
+	if status, known := r.known(key); known { // Another request asked meanwhile.
+		return status, nil
+	}
+	status, err = r.ask(ctx, asked)
 	if err == nil {
-		r.keep(asked, status)
+		r.keep(key, status)
 	}
 	return status, err
 }
 
-func (r *reviewer) ask(ctx context.Context, token string, asked request) (status int, err error) {
-	account, err := r.tokens.Create(ctx, &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+func (r *reviewer) ask(ctx context.Context, asked request) (status int, err error) {
+	account, err := r.tokens.Create(ctx, &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: asked.token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review the token: %w", err)
 	}
@@ -130,22 +176,39 @@ func (r *reviewer) ask(ctx context.Context, token string, asked request) (status
 	return http.StatusOK, nil
 }
 
-func (r *reviewer) known(asked request) (status int, known bool) {
+func (r *reviewer) known(key [sha256.Size]byte) (status int, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, known := r.kept[asked]
+	v, known := r.allowed[key]
+	if !known {
+		v, known = r.refused[key]
+	}
 	return v.status, known && r.now().Before(v.until)
 }
 
-func (r *reviewer) keep(asked request, status int) {
+// keep replaces what was known of a request.
+func (r *reviewer) keep(key [sha256.Size]byte, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.kept) >= maxKept {
-		clear(r.kept)
-	}
-	v := verdict{status, r.now().Add(refusedFor)}
+	now := r.now()
+	delete(r.allowed, key)
+	delete(r.refused, key)
 	if status == http.StatusOK {
-		v.until = r.now().Add(allowedFor)
+		r.allowed.add(key, verdict{status, now.Add(allowedFor)}, now)
+	} else {
+		r.refused.add(key, verdict{status, now.Add(refusedFor)}, now)
 	}
-	r.kept[asked] = v
+}
+
+// mayLog reports whether to log an error: one in each refusedFor, because anybody can cause them
+// while the API server is away.
+func (r *reviewer) mayLog() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if now.Before(r.quietUntil) {
+		return false
+	}
+	r.quietUntil = now.Add(refusedFor)
+	return true
 }

@@ -1,15 +1,20 @@
 package metricsauth
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
@@ -22,10 +27,18 @@ type apiServer struct {
 	accounts map[string]authentication.UserInfo
 	fails    string // the resource whose reviews fail
 	reviews  int
+	// holds keeps back the answer of a review until it ends.
+	holds func(*http.Request)
+	mu    sync.Mutex
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
 	s.reviews++
+	s.mu.Unlock()
+	if s.holds != nil {
+		s.holds(req)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	token, access := authentication.TokenReview{}, authorization.SubjectAccessReview{}
 	switch path := req.URL.Path; {
@@ -48,19 +61,21 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 type endpoint struct {
 	http.Handler
 
-	now time.Time
+	now    time.Time
+	logged []string
 }
 
 func newEndpoint(t *testing.T, api *apiServer) *endpoint {
 	t.Helper()
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	config := &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	tokens, access := authenticationclient.NewForConfigOrDie(config), authorizationclient.NewForConfigOrDie(config)
 	e := &endpoint{now: time.Unix(1000, 0)}
-	r := &reviewer{tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), now: func() time.Time { return e.now }, kept: map[request]verdict{}}
+	r := newReviewer(tokens.TokenReviews(), access.SubjectAccessReviews(), func() time.Time { return e.now })
+	log := funcr.New(func(_, args string) { e.logged = append(e.logged, args) }, funcr.Options{})
 	var err error
-	if e.Handler, err = r.filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })); err != nil {
+	if e.Handler, err = r.filter(log, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -134,13 +149,93 @@ func TestAVerdictIsKeptForAWhile(t *testing.T) {
 	}
 }
 
-func TestInventedTokensTakeLittleMemory(t *testing.T) {
-	r := &reviewer{now: time.Now, kept: map[request]verdict{}}
-	for i := range 3 * maxKept {
-		r.keep(request{path: fmt.Sprint(i)}, http.StatusUnauthorized)
+// What a token or a path takes in memory does not depend on its length, and nobody who invents
+// tokens makes the manager forget whom the API server allows to read.
+func TestInventedTokensDisplaceNothing(t *testing.T) {
+	api := &apiServer{accounts: known()}
+	e := newEndpoint(t, api)
+	if status, _ := e.get("GET", "/metrics", "Bearer T"); status != 200 {
+		t.Fatalf("got %d", status)
 	}
-	if len(r.kept) > maxKept {
-		t.Errorf("%d verdicts are kept", len(r.kept))
+	for i := range 2*maxKept + 1 {
+		if status, _ := e.get("GET", "/metrics", fmt.Sprint("Bearer invented", i)); status != 401 {
+			t.Fatalf("got %d", status)
+		}
+	}
+	before := api.reviews
+	if status, _ := e.get("GET", "/metrics", "Bearer T"); status != 200 || api.reviews != before {
+		t.Errorf("got %d after %d more reviews", status, api.reviews-before)
+	}
+	v := verdicts{}
+	for i := range 3 * maxKept {
+		v.add(request{path: fmt.Sprint(i)}.digest(), verdict{until: time.Unix(2000, 0)}, time.Unix(1000, 0))
+	}
+	if len(v) != maxKept {
+		t.Errorf("%d verdicts are kept", len(v))
+	}
+	if status, _ := e.get("GET", "/metrics", "Bearer "+strings.Repeat("x", maxToken+1)); status != 401 || api.reviews != before {
+		t.Errorf("a text of more than %d bytes was reviewed as a token: got %d", maxToken, status)
+	}
+}
+
+func TestFewReviewsAreDoneAtOnce(t *testing.T) {
+	var going, arrived atomic.Int32
+	var tooMany atomic.Bool
+	release := make(chan struct{})
+	api := &apiServer{accounts: known()}
+	api.holds = func(*http.Request) {
+		if going.Add(1) > maxReviews {
+			tooMany.Store(true)
+		}
+		arrived.Add(1)
+		<-release
+		going.Add(-1)
+	}
+	e := newEndpoint(t, api)
+	var readers sync.WaitGroup
+	for i := range 10 * maxReviews {
+		readers.Go(func() { e.get("GET", "/metrics", fmt.Sprint("Bearer invented", i)) })
+	}
+	for arrived.Load() < maxReviews {
+		runtime.Gosched()
+	}
+	// A reader whose verdict is needed waits for its turn, and gives up with its scraper.
+	ctx, cancel := context.WithCancel(t.Context())
+	req := httptest.NewRequest("GET", "/metrics", http.NoBody).WithContext(ctx)
+	req.Header.Set("Authorization", "Bearer T")
+	readers.Go(func() { e.ServeHTTP(httptest.NewRecorder(), req) })
+	cancel()
+	close(release)
+	readers.Wait()
+	if tooMany.Load() {
+		t.Errorf("more than %d reviews at once", maxReviews)
+	}
+	if len(e.logged) != 0 {
+		t.Errorf("logged %q", e.logged)
+	}
+}
+
+// Anybody can abort requests, and cause errors while the API server is away.
+func TestStrangersFillNoLog(t *testing.T) {
+	api := &apiServer{accounts: known(), fails: "tokenreviews"}
+	e := newEndpoint(t, api)
+	for i := range 20 {
+		e.get("GET", "/metrics", fmt.Sprint("Bearer invented", i))
+	}
+	if len(e.logged) != 1 {
+		t.Errorf("logged %d lines for 20 errors", len(e.logged))
+	}
+	e.now = e.now.Add(refusedFor)
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := httptest.NewRequest("GET", "/metrics", http.NoBody).WithContext(ctx)
+		req.Header.Set("Authorization", "Bearer invented")
+		api.holds = func(*http.Request) { cancel() }
+		e.ServeHTTP(httptest.NewRecorder(), req)
+		cancel()
+	}
+	if len(e.logged) != 1 {
+		t.Errorf("logged for requests that were aborted: %q", e.logged[1:])
 	}
 }
 
