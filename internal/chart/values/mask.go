@@ -2,12 +2,12 @@ package values
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"math/bits"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,15 +20,24 @@ import (
 // Mask hides the values of Secrets in texts of others: errors of Helm, of a schema, of an API
 // server. It knows values word for word and in the forms in which such texts quote them, not what
 // a template makes of one. A nil Mask hides nothing. It is not safe for concurrent use.
+//
+// A tenant may write Secrets, and texts that repeat them. So both what a mask costs and what a text
+// costs grows with its length alone, whatever is in it.
 type Mask struct {
 	trees []any
-	// What follows is built for the first text. long are hidden wherever they stand, the longest
-	// first, short ones as whole words.
-	built    bool
-	tooMany  bool
-	long     []string
-	replacer *strings.Replacer
-	short    *regexp.Regexp
+	// What follows is built for the first text.
+	built, tooMany bool
+	// forms are what is looked for wherever it stands, up to window bytes each; words are found as
+	// whole words alone. lengths and wordLengths have a bit for each length of these, lengths by
+	// their first bytes.
+	forms, words map[string]bool
+	lengths      map[[minLong]byte]uint64
+	wordLengths  uint64
+	// windows has a hash of each part of window bytes of the longer forms: a text with such a part
+	// repeats a value, however it was cut.
+	windows map[uint64]struct{}
+	// all are the forms of any length, for texts in which one was cut.
+	all []string
 }
 
 const (
@@ -39,8 +48,14 @@ const (
 	minLong = 4
 	// quotedStart is what YAML's parser quotes of a longer text.
 	quotedStart = 7
-	// maxForms bounds the forms of values that are looked for.
+	// maxForms and maxBytes bound the forms of values that are looked for.
 	maxForms = 20_000
+	maxBytes = 4 << 20
+	maxWhole = 4 << 10
+	// window is the length of the parts by which longer forms are found. Up to 63: see lengths.
+	window = 32
+	// factor makes the hash of a part. It need not be secret: parts with the same hash hide too much.
+	factor = 0x9E3779B97F4A7C15
 )
 
 // NewMask returns a mask for all texts and numbers of the trees.
@@ -58,78 +73,130 @@ func (m *Mask) UnmarshalJSON(text []byte) error {
 }
 
 func (m *Mask) build() {
-	all := map[string]bool{}
+	c := collector{forms: map[string]bool{}}
 	for _, tree := range m.trees {
-		collect(tree, all)
+		c.collect(tree)
 	}
-	m.built, m.tooMany = true, len(all) > maxForms
+	m.built, m.tooMany = true, c.full()
 	if m.tooMany {
 		return
 	}
-	var short, pairs []string
-	for text := range all {
+	m.forms, m.words, m.lengths, m.windows = map[string]bool{}, map[string]bool{}, map[[minLong]byte]uint64{}, map[uint64]struct{}{}
+	for text := range c.forms {
 		switch {
 		case utf8.RuneCountInString(text) >= minLong:
-			m.long = append(m.long, text)
+			m.add(text)
 		case strings.ContainsFunc(text, isWord):
-			short = append(short, regexp.QuoteMeta(text))
+			m.words[text] = true
+			m.wordLengths |= 1 << len(text)
 		}
 	}
-	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-	slices.SortFunc(m.long, longest)
-	for _, text := range m.long {
-		pairs = append(pairs, text, hidden)
+}
+
+// add looks for a form from now on.
+func (m *Mask) add(text string) {
+	m.all = append(m.all, text)
+	if len(text) > window {
+		for _, hash := range hashes(text) {
+			m.windows[hash] = struct{}{}
+		}
+		return
 	}
-	m.replacer = strings.NewReplacer(pairs...)
-	if len(short) > 0 {
-		slices.SortFunc(short, longest)
-		m.short = regexp.MustCompile(`(^|[^\pL\pN])(` + strings.Join(short, "|") + `)($|[^\pL\pN])`)
+	m.forms[text] = true
+	m.lengths[[minLong]byte([]byte(text[:minLong]))] |= 1 << len(text)
+}
+
+// hashes yields the position of each part of a text of window bytes, and its hash, which is a
+// polynomial of its bytes.
+func hashes(text string) iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		var hash, first uint64 = 0, 1 // first is the weight of the byte that leaves the window.
+		for range window - 1 {
+			first *= factor
+		}
+		for i := range len(text) {
+			if i >= window {
+				hash -= first * (uint64(text[i-window]) + 1)
+			}
+			hash = hash*factor + uint64(text[i]) + 1
+			if i >= window-1 && !yield(i-window+1, hash) {
+				return
+			}
+		}
 	}
 }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
+// collector gathers forms of texts and numbers, until they are too many.
+type collector struct {
+	forms map[string]bool
+	bytes int
+}
+
+func (c *collector) full() bool { return len(c.forms) > maxForms || c.bytes > maxBytes }
+
 // collect adds the texts and numbers of a tree, in each form in which a text may quote them.
-func collect(value any, all map[string]bool) {
-	if len(all) > maxForms {
+func (c *collector) collect(value any) {
+	if c.full() {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, inner := range v {
-			collect(inner, all)
+			c.collect(inner)
 		}
 	case []any:
 		for _, inner := range v {
-			collect(inner, all)
+			c.collect(inner)
 		}
 	case string:
-		for _, form := range formsOf(v) {
-			if form = strings.TrimSpace(form); form != "" {
-				all[form] = true
+		for form := range formsOf(v) {
+			if form = strings.TrimSpace(form); form != "" && !c.forms[form] {
+				c.forms[form] = true
+				c.bytes += len(form)
+			}
+			if c.full() {
+				return
 			}
 		}
 	case int64, float64, json.Number:
-		all[fmt.Sprint(v)] = true
+		c.forms[fmt.Sprint(v)] = true
 	}
 }
 
-// formsOf returns how a text may stand in others: whole, line by line, quoted, encoded, and cut as
-// YAML's parser does.
-func formsOf(text string) []string {
-	forms := []string{text, base64.StdEncoding.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(text)))}
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
+// formsOf yields how a text may stand in others: whole, line by line, quoted, encoded, and cut as
+// YAML's parser does. The lines of a long text stand for the whole.
+func formsOf(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		wholes := []string{base64.StdEncoding.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(text)))}
+		if len(text) <= maxWhole {
+			wholes = append(wholes, text)
 		}
-		inJSON, _ := json.Marshal(line) // A text has a form in JSON.
-		forms = append(forms, line, visible.Text(line), strings.Trim(strconv.Quote(line), `"`), strings.Trim(string(inJSON), `"`),
-			strings.ReplaceAll(strings.ReplaceAll(line, `\`, `\\`), `'`, `\'`), strings.ReplaceAll(line, `'`, `''`), url.QueryEscape(line), url.PathEscape(line))
-		if len(line) > quotedStart {
-			forms = append(forms, line[:quotedStart]+"...")
+		for _, whole := range wholes {
+			if !yield(whole) {
+				return
+			}
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			inJSON, _ := json.Marshal(line) // A text has a form in JSON.
+			forms := []string{
+				line, visible.Text(line), strings.Trim(strconv.Quote(line), `"`), strings.Trim(string(inJSON), `"`),
+				strings.ReplaceAll(strings.ReplaceAll(line, `\`, `\\`), `'`, `\'`), strings.ReplaceAll(line, `'`, `''`), url.QueryEscape(line), url.PathEscape(line),
+			}
+			if len(line) > quotedStart {
+				forms = append(forms, line[:quotedStart]+"...")
+			}
+			for _, form := range forms {
+				if !yield(form) {
+					return
+				}
+			}
 		}
 	}
-	return forms
 }
 
 // Text returns the text without the values. A value that the text was cut in is hidden too.
@@ -143,31 +210,70 @@ func (m *Mask) Text(text string) string {
 	if m.tooMany {
 		return hiddenAll
 	}
-	text = m.replacer.Replace(text)
-	for _, secret := range m.long {
-		text = hideCut(text, secret)
-	}
-	for range 2 { // Two values may share what stands between them.
-		if m.short != nil {
-			text = m.short.ReplaceAllString(text, "${1}"+hidden+"${3}")
+	var shown strings.Builder
+	from, end := 0, 0 // from is where what is not hidden begins, end is where what is hidden ends.
+	for i, n := range m.found(text) {
+		switch {
+		case n == 0:
+			continue
+		case i >= end: // Another stretch. Values that overlap are one.
+			shown.WriteString(text[from:i])
+			shown.WriteString(hidden)
 		}
+		end = max(end, i+n)
+		from = end
 	}
-	return text
+	return shown.String() + text[from:]
 }
 
-// hideCut hides the end of a secret at the begin of a text, and its begin at the end.
-func hideCut(text, secret string) string {
-	for n := min(len(secret)-1, len(text)); n >= minLong; n-- {
-		if strings.HasSuffix(text, secret[:n]) {
-			text = text[:len(text)-n] + hidden
-			break
+// found returns for each position of a text how many bytes from there are to be hidden.
+func (m *Mask) found(text string) []int {
+	found := make([]int, len(text))
+	for i := range found {
+		if i+minLong <= len(text) {
+			found[i] = longest(m.forms, m.lengths[[minLong]byte([]byte(text[i:i+minLong]))], text[i:])
+		}
+		if m.wordLengths != 0 && !endsWithWord(text[:i]) {
+			found[i] = max(found[i], longest(m.words, m.wordLengths, text[i:], endsTheWord))
 		}
 	}
-	for n := min(len(secret)-1, len(text)); n >= minLong; n-- {
-		if strings.HasPrefix(text, secret[len(secret)-n:]) {
-			text = hidden + text[n:]
-			break
+	for i, hash := range hashes(text) {
+		if _, has := m.windows[hash]; has {
+			found[i] = max(found[i], window)
 		}
 	}
-	return text
+	for _, form := range m.all {
+		for n := minLong; n < min(len(form), window, len(text)+1); n++ {
+			if strings.HasPrefix(text, form[len(form)-n:]) {
+				found[0] = max(found[0], n)
+			}
+			if at := len(text) - n; text[at:] == form[:n] {
+				found[at] = max(found[at], n)
+			}
+		}
+	}
+	return found
+}
+
+// longest returns the length of the longest of the forms with which a text begins and for which the
+// conditions hold for what follows it; 0 if there is none. lengths has a bit for each possible one.
+func longest(forms map[string]bool, lengths uint64, text string, conditions ...func(rest string) bool) int {
+	for lengths != 0 {
+		n := bits.Len64(lengths) - 1
+		lengths &^= 1 << n
+		if n <= len(text) && forms[text[:n]] && !slices.ContainsFunc(conditions, func(holds func(string) bool) bool { return !holds(text[n:]) }) {
+			return n
+		}
+	}
+	return 0
+}
+
+func endsWithWord(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(text)
+	return isWord(last)
+}
+
+func endsTheWord(rest string) bool {
+	first, _ := utf8.DecodeRuneInString(rest)
+	return !isWord(first)
 }

@@ -1,15 +1,17 @@
 package values
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMask(t *testing.T) {
 	secrets := map[string]any{
 		"password": "hunter2-and-more", "pin": "42", "port": int64(33060), "short": "ab", "quoted": `a"b'c\d`, "dash": "-",
 		"pem": "-----BEGIN KEY-----\n  abcdefghij\nklmnopqrst\n-----END KEY-----\n", "list": []any{map[string]any{"deep": "verysecret"}}, "on": true, "none": nil, "empty": "",
-		"odd": "a b&c/d=e",
+		"odd": "a b&c/d=e", "long": "the-first-half-of-a-long-value:and-the-second-half-of-it", "over": "and-more-of-it",
 	}
 	for why, test := range map[string]struct{ text, want string }{
 		"nothing of them":               {"install failed: no matches for kind", "install failed: no matches for kind"},
@@ -29,6 +31,14 @@ func TestMask(t *testing.T) {
 		"truth values are no secrets":   {"true - false", "true - false"},
 		"what stands between stays":     {"(42)", "((redacted))"},
 		"a value that stands in itself": {"hunter2-and-morehunter2-and-more", "(redacted)(redacted)"},
+		"values that overlap":           {"x hunter2-and-more-of-it y", "x (redacted) y"},
+		"a long one":                    {"got the-first-half-of-a-long-value:and-the-second-half-of-it.", "got (redacted)."},
+		"the middle of a long one":      {"got -first-half-of-a-long-value:and-the-second-half- and", "got (redacted) and"},
+		"the begin of a long one":       {"got the-first-half", "got (redacted)"},
+		"the end of a long one":         {"second-half-of-it: bad", "(redacted): bad"},
+		"two long ones":                 {strings.Repeat("the-first-half-of-a-long-value:and-the-second-half-of-it", 2), "(redacted)(redacted)"},
+		"less of a long one":            {"got the-first-half of it", "got the-first-half of it"},
+		"words of other scripts":        {"é42 42é 42", "é42 42é (redacted)"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := NewMask(secrets).Text(test.text); got != test.want {
@@ -51,6 +61,45 @@ func TestAMaskThatIsTooLargeShowsNothing(t *testing.T) {
 	}
 	if got := NewMask(map[string]any{"a": lines.String()}).Text("a message"); got != hiddenAll {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever a tenant writes into a Secret and makes a chart repeat, the time for it grows with its
+// length: ten times the bytes may not take a hundred times the time.
+func TestAMaskTakesTimeByLength(t *testing.T) {
+	for why, text := range map[string]func(n int) string{
+		"one byte, repeated": func(n int) string { return strings.Repeat("a", n) },
+		"a repeated word":    func(n int) string { return strings.Repeat("abcdefgh", n/8) },
+		"short lines":        func(n int) string { return strings.Repeat("abcd\nab\n", n/8) },
+		"lines that begin alike": func(n int) string {
+			var b strings.Builder
+			for i := 0; b.Len() < n && i < 2_000; i++ {
+				b.WriteString(strings.Repeat("a", n/2_000) + strconv.Itoa(i) + "\n")
+			}
+			return b.String()
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			took := func(n int) time.Duration {
+				secret, best := text(n), time.Hour
+				for range 3 {
+					begin := time.Now()
+					NewMask(map[string]any{"a": secret, "b": "42"}).Text("a " + secret + "b " + secret[1:])
+					best = min(best, time.Since(begin))
+				}
+				return best
+			}
+			if small, large := took(30_000), took(300_000); large > 40*small+100*time.Millisecond {
+				t.Errorf("30 KB take %s, 300 KB take %s", small, large)
+			}
+		})
+	}
+}
+
+func BenchmarkMask(b *testing.B) {
+	secret := strings.Repeat("a", 600_000)
+	for b.Loop() {
+		NewMask(map[string]any{"a": secret}).Text("the value is " + secret)
 	}
 }
 
