@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +80,7 @@ func updated(t *testing.T, before string, needs []Need, prune, onlyAdd bool) (te
 		if len(notes) > 0 {
 			t.Errorf("got the notes %q", notes)
 		}
-		files, err := project.Save()
+		files, err := project.Save(dir)
 		if err != nil {
 			return "", granted, err
 		}
@@ -259,7 +260,7 @@ subjects: [{kind: ServiceAccount, name: manager}]
 	if _, err := project.Update(needs, true, false); err != nil {
 		t.Fatal(err)
 	}
-	if files, err := project.Save(); err != nil || len(files) != 1 || filepath.Base(files[0]) != "role.yaml" {
+	if files, err := project.Save(dir); err != nil || len(files) != 1 || filepath.Base(files[0]) != "role.yaml" {
 		t.Errorf("written: %q, %v", files, err)
 	}
 	granted, err := ReadGranted(dir)
@@ -281,5 +282,40 @@ func TestWhatIsTooMuchIsWhereItIsGivenEverywhere(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"- create configmaps  # " + filepath.Join(dir, "b.yaml") + ":6"}, (Needs{All: base()}).Difference(granted)); diff != "" {
 		t.Errorf("difference (-want +got)\n%s", diff)
+	}
+}
+
+// A checkout of somebody else may have links where Save writes.
+func TestSaveWritesThroughNoLink(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	scratch.Write(t, outside, map[string]string{"bashrc": "mine", "role.yaml": head + "  []\n"})
+	scratch.Write(t, dir, map[string]string{"rest.yaml": bindings, "role.yaml": head + "  []\n"})
+	save := func() error {
+		project, err := ReadProject(dir, "")
+		if err != nil {
+			return err
+		}
+		if _, err := project.Update(Needs{All: append(base(), needed(Manager, "the task", "", "pods", "list")...)}, false, false); err != nil {
+			return err
+		}
+		_, err = project.Save(dir)
+		return err
+	}
+	if err := os.Symlink(filepath.Join(outside, "bashrc"), filepath.Join(dir, ".role.yaml.new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := save(); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "role.yaml")), os.Symlink(filepath.Join(outside, "role.yaml"), filepath.Join(dir, "role.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := save(); err == nil || !strings.Contains(err.Error(), "role.yaml is a symbolic link") {
+		t.Errorf("got %v", err)
+	}
+	for name, want := range map[string]string{"bashrc": "mine", "role.yaml": head + "  []\n"} {
+		if got, err := os.ReadFile(filepath.Join(outside, name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, %v", name, got, err)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/author/source"
+	"github.com/ensign-operator/ensign/internal/author/tree"
 )
 
 // edit replaces the lines from first to last of a file; none are replaced where last is first-1.
@@ -99,8 +99,8 @@ func indented(columns int, lines []string) []string {
 	return out
 }
 
-// Save carries out the edits, and returns the files that have changed.
-func (p *Project) Save() (changed []string, err error) {
+// Save carries out the edits in the project's directory, and returns the files that have changed.
+func (p *Project) Save(dir string) (changed []string, err error) {
 	// From the end, so that the numbers of the lines before stay true.
 	slices.SortStableFunc(p.edits, func(a, b edit) int { return cmp.Compare(b.first, a.first) })
 	for _, file := range slices.Sorted(maps.Keys(p.files)) {
@@ -114,27 +114,14 @@ func (p *Project) Save() (changed []string, err error) {
 		if slices.Equal(before, after) {
 			continue
 		}
-		if err := replace(file, strings.Join(after, "\n")+"\n"); err != nil {
+		relative, err := filepath.Rel(dir, file)
+		if err == nil {
+			err = tree.Replace(dir, relative, []byte(strings.Join(after, "\n")+"\n"))
+		}
+		if err != nil {
 			return changed, err
 		}
 		changed = append(changed, file)
 	}
 	return changed, nil
-}
-
-// replace writes a file so that whoever reads it meanwhile gets the whole of one version.
-func replace(file, text string) error {
-	file, err := filepath.EvalSymlinks(file) // A link stays one.
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".new")
-	if err := os.WriteFile(temporary, []byte(text), info.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, file)
 }

@@ -245,7 +245,7 @@ func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 				_, err = project.Update(Needs{}, false, false)
 			}
 			if err == nil {
-				_, err = project.Save()
+				_, err = project.Save(dir)
 			}
 			if granted, readErr := ReadGranted(dir); err != nil || readErr != nil || len(granted.Rights) > 0 {
 				t.Errorf("the rules are not taken away again: %v, %v, %v", granted.Rights, err, readErr)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ensign-operator/ensign/internal/author/tree"
 )
 
 // Plan is a set of files to write below a directory.
@@ -81,12 +83,15 @@ func (p *Plan) Show(out io.Writer) {
 	}
 }
 
-// Check returns an error that names every file that would be overwritten.
+// Check returns an error that names every file that would be overwritten, and one for a symbolic link
+// in the way.
 func (p *Plan) Check() error {
 	var there []string
 	for _, f := range p.files {
 		if _, err := os.Lstat(p.path(f)); !f.edits && !errors.Is(err, fs.ErrNotExist) {
 			there = append(there, f.path)
+		} else if err := tree.Check(p.dir, f.path); err != nil {
+			return fmt.Errorf("nothing was written: %w", err)
 		}
 	}
 	if len(there) > 0 {
@@ -110,22 +115,13 @@ func (p *Plan) Write() error {
 }
 
 func (p *Plan) write(f file) error {
-	path := p.path(f)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
 	switch {
 	case f.link != "":
-		return os.Symlink(filepath.FromSlash(f.link), path)
-	case !f.edits:
-		return os.WriteFile(path, f.content, 0o644) //nolint:gosec // Sources, for everyone to read.
+		return tree.Link(p.dir, f.path, f.link)
+	case f.edits:
+		return tree.Replace(p.dir, f.path, f.content)
 	}
-	// Whoever reads it meanwhile, such as a manager that starts, gets the whole of one version.
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, f.content, 0o644); err != nil { //nolint:gosec // As above.
-		return err
-	}
-	return os.Rename(temporary, path)
+	return tree.Create(p.dir, f.path, f.content)
 }
 
 func (p *Plan) path(f file) string { return filepath.Join(p.dir, filepath.FromSlash(f.path)) }

@@ -98,7 +98,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	switch dir := filepath.Join(options.Dir, "config", "rbac"); {
 	case f.write:
-		return f.update(cmd, needs, dir)
+		return f.update(cmd, needs, options.Dir, dir)
 	case f.diff != "":
 		return difference(cmd, needs, f.diff)
 	default:
@@ -138,8 +138,8 @@ func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) er
 	return needs.Write(cmd.OutOrStdout(), cmp.Or(f.name, "manager"), has)
 }
 
-// update brings the roles in a directory up to date.
-func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, dir string) error {
+// update brings the roles in a directory of the project up to date.
+func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, root, dir string) error {
 	project, err := rights.ReadProject(dir, f.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cli.ExitWith(2, fmt.Errorf("--write: there is no directory config/rbac, which init writes; without --write the roles are printed: %w", err))
@@ -151,7 +151,7 @@ func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, dir string) e
 	if err != nil {
 		return cli.ExitWith(2, fmt.Errorf("config/rbac: %w", err))
 	}
-	files, err := project.Save()
+	files, err := project.Save(root)
 	if err != nil {
 		return cli.ExitWith(2, fmt.Errorf("write config/rbac: %w", err))
 	}
