@@ -127,7 +127,7 @@ func refusesForEtcd(ctx context.Context) {
 	kubectl(ctx, "create", "service", "clusterip", "taken-client", "--tcp=2379")
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "service", "taken-client") })
 	create(ctx, etcdCluster("taken", map[string]any{"size": int64(1)}))
-	etcdFails(ctx, "EtcdCluster", "taken", "metadata.name: Service default/taken-client exists and does not belong to this EtcdCluster")
+	etcdFails(ctx, "EtcdCluster", "taken", "Service default/taken-client exists and has no owner, so it does not belong to EtcdCluster taken")
 
 	By("Secrets that are not there")
 	create(ctx, etcdCluster("secretless", map[string]any{"size": int64(1), "TLS": map[string]any{"static": map[string]any{

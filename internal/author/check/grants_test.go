@@ -29,6 +29,7 @@ func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
 		"what is deleted by its owner":   {"- ensign.operator.k8s_delete_owned: {api_version: apps/v1, kind: Deployment, name: ['{{ x }}'], owner: {}}\n", []string{"delete deployments.apps", "get deployments.apps"}},
 		"and by label":                   {"- ensign.operator.k8s_delete_owned: {kind: Pod, label_selectors: [a=b], owner: {}}\n", []string{"delete pods", "list pods"}},
 		"what has to be the owner's":     {"- ensign.operator.k8s_require_owned: {owner: {}, definition: [{apiVersion: v1, kind: Secret, metadata: {name: x}}]}\n", []string{"get secrets"}},
+		"and both at once":               {"- ensign.operator.k8s_require_owned: {owner: {}, kind: Pod, name: x, definition: [{apiVersion: v1, kind: Secret, metadata: {name: x}}]}\n", []string{"get pods", "get secrets"}},
 		"and is named":                   {"- ensign.operator.k8s_require_owned: {owner: {}, kind: Secret, name: [x, y]}\n", []string{"get secrets"}},
 		"not what it would not find":     {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Deployment, name: x}\n", []string{"get deployments", "patch deployments/status"}},
 		"a state that a default gives":   {"- k8s: {state: '{{ wanted }}', kind: Secret, name: x}\n", []string{"create secrets", "get secrets", "patch secrets"}},

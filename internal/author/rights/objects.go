@@ -63,6 +63,10 @@ func Objects(i *source.Index, t *source.Task) (found []Object, known bool) {
 	default:
 		return nil, false
 	}
+	if definition != nil && kind != nil && Module(t) == "k8s_require_owned" { // It takes both.
+		others, all := pairs(i, kind, t.Arg("api_version", "api", "version"), t)
+		found, known = append(found, others...), known && all
+	}
 	for n := range found {
 		if found[n].Namespace == nil && !found[n].Template {
 			found[n].Namespace = t.Arg("namespace")

@@ -27,18 +27,39 @@ NOT_ITS_DATA = {
 PAUSES = {"rest": "30s", "wait": "5s"}
 
 
-def etcdcluster_foreign(objects: list[Object], uid: str) -> list[str]:
-    """Say of each object that the custom resource does not own that it is someone else's."""
-    return [
-        f"{found['kind']} {there['namespace']}/{there['name']} exists and does not belong to this EtcdCluster"
-        for found in objects
-        if not owned(there := found["metadata"], uid)
-    ]
+def etcdcluster_owned(objects: list[Object], uid: str) -> list[Object]:
+    """Return the objects that the custom resource owns, each once."""
+    return list({there["metadata"]["uid"]: there for there in objects if owned(there["metadata"], uid)}.values())
 
 
 def owned(metadata: Object, uid: str) -> bool:
     """Tell whether the object of the metadata has the owner."""
     return any(reference["uid"] == uid for reference in metadata.get("ownerReferences") or [])
+
+
+def etcdcluster_members_pods(pods: list[Object], name: str, state: Object, claims: list[Object]) -> list[Object]:
+    """Return the pods of the cluster's members. Others may have their labels.
+
+    The StatefulSet is their controller. Where that was deleted, or is another one by now, they are known by the
+    cluster's own claims, which they have mounted.
+    """
+    mine = {claim["metadata"]["name"] for claim in claims}
+
+    def is_member(pod: Object) -> bool:
+        metadata = pod["metadata"]
+        if not re.fullmatch(rf"{re.escape(name)}-\d+", metadata["name"]):
+            return False
+        controller = next((r for r in metadata.get("ownerReferences") or [] if r.get("controller")), None)
+        if controller and controller["uid"] == (state.get("metadata") or {}).get("uid"):
+            return True
+        volumes = (pod.get("spec") or {}).get("volumes") or []
+        mounted = {
+            volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume
+        }
+        of_the_set = not controller or (controller["kind"], controller["name"]) == ("StatefulSet", name)
+        return of_the_set and f"data-{metadata['name']}" in mine & mounted
+
+    return [pod for pod in pods if is_member(pod)]
 
 
 def etcdcluster_secret_faults(lookups: list[Object], namespace: str) -> list[str]:
@@ -223,8 +244,9 @@ class Cluster:
         }
 
     def silence(self) -> str:
-        """Return what keeps a member that is ready from answering: a certificate, mostly."""
+        """Return what keeps a member that is ready from answering, a certificate mostly, or a pod from starting."""
         told = [f"{name}: {why}" for name, why in self.seen["silent"].items() if self.ready(name)]
+        told += [f"{name}: {why}" for name, pod in sorted(self.pods.items()) if (why := unscheduled(pod))]
         return f" ({'; '.join(told)})" if told else ""
 
     def strangers(self) -> Object | None:
@@ -283,7 +305,7 @@ class Cluster:
             if stale and self.claims.get(f"data-{name}") == stale:
                 return {"step": "clear", "member": name, "why": f"{name} starts on a new volume", **self.joining(name)}
             if not self.members[name].get("name") or name not in self.statuses:
-                return self.stuck() or {**wait(f"{name} starts", pause="2s"), **self.joining(name)}
+                return self.stuck() or {**wait(f"{name} starts{self.silence()}", pause="2s"), **self.joining(name)}
             return {
                 **call("promote", "cluster/member/promote", {"ID": self.members[name]["ID"]}, f"{name} gets a vote"),
                 **self.joining(name),
@@ -349,7 +371,7 @@ class Cluster:
     def unwell(self) -> Object | None:
         """Wait for members that may come back."""
         down = [name for name in sorted(self.voters, key=ordinal) if not self.ready(name)]
-        return wait(f"{', '.join(down)} is not ready") if down else None
+        return wait(f"{', '.join(down)} is not ready{self.silence()}") if down else None
 
     def old(self) -> list[str]:
         """Return the pods that are not made of the StatefulSet as it is now."""
@@ -442,6 +464,12 @@ def condition(pod: Object) -> Object:
     return next((c for c in conditions if c["type"] == "Ready"), {"status": "False"})
 
 
+def unscheduled(pod: Object) -> str:
+    """Return why a pod has no node, such as "Insufficient cpu"; nothing where it has one."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return next((str(c.get("message", "")) for c in conditions if c.get("reason") == "Unschedulable"), "")
+
+
 def waits_for(pod: Object) -> set[str]:
     """Return why containers of a pod wait."""
     states = [c.get("state") or {} for c in (pod.get("status") or {}).get("containerStatuses") or []]
@@ -459,5 +487,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Return them by name."""
-        filters = (etcdcluster_foreign, etcdcluster_secret_faults, etcdcluster_step, etcdcluster_version_fault)
+        filters = (
+            etcdcluster_members_pods,
+            etcdcluster_owned,
+            etcdcluster_secret_faults,
+            etcdcluster_step,
+            etcdcluster_version_fault,
+        )
         return {f.__name__: f for f in filters}

@@ -319,16 +319,58 @@ def test_a_quorum_is_kept() -> None:
     assert filters.etcdcluster_step(state)["step"] != "remove"
 
 
-def test_foreign_objects() -> None:
-    """An object counts as the custom resource's own by its owner alone."""
-    own = {"kind": "Service", "metadata": {"name": "db", "namespace": "shop", "ownerReferences": [{"uid": "u"}]}}
-    other = {
-        "kind": "Service",
-        "metadata": {"name": "db-client", "namespace": "shop", "labels": {"etcd_cluster": "db"}},
-    }
-    assert filters.etcdcluster_foreign([own, other], "u") == [
-        "Service shop/db-client exists and does not belong to this EtcdCluster"
-    ]
+def test_owned_objects() -> None:
+    """Count what has the custom resource's UID as an owner, once."""
+    own = {"metadata": {"name": "a", "uid": "a", "ownerReferences": [{"uid": "x"}, {"uid": "u"}]}}
+    others = [{"metadata": {"name": "b", "uid": "b"}}, {"metadata": {"uid": "c", "ownerReferences": [{"uid": "y"}]}}]
+    assert filters.etcdcluster_owned([own, *others, own], "u") == [own]
+
+
+def controlled(kind: str = "StatefulSet", name: str = "db", uid: str = "set") -> dict[str, Any]:
+    """Return what says who the controller of a pod is."""
+    return {"ownerReferences": [{"kind": kind, "name": name, "uid": uid, "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "claim", "is_member"),
+    [
+        ("db-0", controlled(), "", True),
+        ("db-0", {}, "", False),
+        ("stranger", {}, "", False),
+        ("stranger", controlled(), "data-db-0", False),
+        ("db-0", controlled("ReplicaSet", "db", "other"), "", False),
+        ("db-0", controlled("ReplicaSet", "db", "other"), "data-db-0", False),
+        ("db-0", controlled(name="other", uid="other"), "data-db-0", False),
+        ("db-0", controlled(uid="deleted"), "data-db-0", True),
+        ("db-0", {}, "data-db-0", True),
+        ("db-0", {}, "data-db-1", False),
+        ("db-1", {}, "data-db-1", False),
+        ("db-10", controlled(), "", True),
+        ("dbx-0", controlled(), "", False),
+    ],
+)
+def test_pods_of_members(name: str, metadata: dict[str, Any], claim: str, is_member: bool) -> None:
+    """Know a pod by its StatefulSet, or by the cluster's own claim."""
+    volumes = [{"name": "tmp", "emptyDir": {}}, {"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    found = {"metadata": {"name": name, **metadata}, "spec": {"volumes": volumes}}
+    claims = [{"metadata": {"name": "data-db-0"}}]
+    state = {"metadata": {"uid": "set"}}
+    assert (filters.etcdcluster_members_pods([found], "db", state, claims) == [found]) is is_member
+
+
+def test_a_pod_without_a_node_says_why() -> None:
+    """Pass the scheduler's words on."""
+    down = pod("db-1", ready=False, since=JUST_NOW)
+    down["status"]["conditions"].append(
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/1 nodes: Insufficient cpu.",
+        }
+    )
+    step = filters.etcdcluster_step(seen(pods=but("db-1", down)))
+    assert step["why"] == "db-1 is not ready (db-1: 0/1 nodes: Insufficient cpu.)"
 
 
 def test_secret_faults() -> None:

@@ -1,0 +1,128 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// strangers give an object to somebody else than the CR: to nobody, to another CR of the kind, or
+// to a Helm release.
+var strangers = map[string]func(object, another *unstructured.Unstructured){
+	"nobody": func(*unstructured.Unstructured, *unstructured.Unstructured) {},
+	"another": func(object, another *unstructured.Unstructured) {
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: another.GetAPIVersion(), Kind: another.GetKind(), Name: another.GetName(), UID: another.GetUID()}})
+	},
+	"release": func(object, another *unstructured.Unstructured) {
+		labels := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+		maps.Copy(labels, object.GetLabels())
+		object.SetLabels(labels)
+		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs", "meta.helm.sh/release-namespace": another.GetNamespace()})
+	},
+}
+
+// Stranger is an object of somebody else that has the name and the labels of one of a CR, and that CR.
+type Stranger struct {
+	ground *Ground
+	// Called says which object it is, and whose.
+	Called string
+	CR     *unstructured.Unstructured
+	Object *unstructured.Unstructured
+	given  *unstructured.Unstructured
+}
+
+// Strangers makes a namespace for each object and each owner that it can have, with that object, and then a
+// CR like the given one.
+func (g *Ground) Strangers(ctx context.Context, cr *unstructured.Unstructured, objects ...*unstructured.Unstructured) (made []*Stranger) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		for _, who := range slices.Sorted(maps.Keys(strangers)) {
+			namespace := g.Namespace(ctx)
+			another := bare(cr, namespace)
+			another.SetName("another")
+			another.SetAnnotations(map[string]string{"ansible.sdk.operatorframework.io/paused": "true", "helm.sdk.operatorframework.io/paused": "true"})
+			g.Create(ctx, another)
+			s := &Stranger{ground: g, Called: fmt.Sprintf("%s/%s of %s", object.GetKind(), object.GetName(), who), CR: bare(cr, namespace), Object: bare(object, namespace)}
+			strangers[who](s.Object, another)
+			s.given = s.Object.DeepCopy()
+			g.Create(ctx, s.Object)
+			made = append(made, s)
+		}
+	}
+	for _, s := range made {
+		g.Create(ctx, s.CR)
+	}
+	return made
+}
+
+// IsUnchanged fails the spec unless the object is as it was made: the same one, with what its owner has
+// said of it, and with no other owner.
+func (s *Stranger) IsUnchanged(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(s.Object.GroupVersionKind())
+	gomega.Expect(s.ground.Client.Get(ctx, client.ObjectKeyFromObject(s.Object), now)).To(gomega.Succeed(), s.Called)
+	gomega.Expect(now.GetUID()).To(gomega.Equal(s.Object.GetUID()), s.Called)
+	gomega.Expect(now.GetDeletionTimestamp()).To(gomega.BeNil(), s.Called)
+	gomega.Expect(now.GetOwnerReferences()).To(gomega.Equal(s.Object.GetOwnerReferences()), s.Called)
+	gomega.Expect(now.GetLabels()).To(gomega.Equal(s.Object.GetLabels()), s.Called)
+	gomega.Expect(equality.Semantic.DeepDerivative(s.given.Object, now.Object)).To(gomega.BeTrue(), "%s: %v", s.Called, now.Object)
+}
+
+// Owned returns the objects of the kinds that belong to a CR, as somebody else could make them.
+func (g *Ground) Owned(ctx context.Context, cr *unstructured.Unstructured, kinds ...schema.GroupVersionKind) (found []*unstructured.Unstructured) {
+	ginkgo.GinkgoHelper()
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		gomega.Expect(g.Client.List(ctx, list, client.InNamespace(cr.GetNamespace()))).To(gomega.Succeed())
+		for i := range list.Items {
+			if slices.ContainsFunc(list.Items[i].GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == cr.GetUID() }) {
+				found = append(found, bare(&list.Items[i], ""))
+			}
+		}
+	}
+	return found
+}
+
+// bare returns an object as it could be made anew in a namespace.
+func bare(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range object.DeepCopy().Object {
+		if key != "metadata" && key != "status" {
+			made.Object[key] = value
+		}
+	}
+	made.SetName(object.GetName())
+	made.SetNamespace(namespace)
+	made.SetLabels(object.GetLabels())
+	for _, given := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}} {
+		if value, _, _ := unstructured.NestedString(made.Object, given...); value != "None" {
+			unstructured.RemoveNestedField(made.Object, given...)
+		}
+	}
+	return made
+}
+
+// DeleteStrangersCRs deletes the CRs beside the strangers, and waits until they are gone.
+func (g *Ground) DeleteStrangersCRs(ctx context.Context, made []*Stranger) {
+	ginkgo.GinkgoHelper()
+	for _, s := range made {
+		gomega.Expect(client.IgnoreNotFound(g.Client.Delete(ctx, s.CR))).To(gomega.Succeed(), s.Called)
+	}
+	for _, s := range made {
+		gomega.Eventually(ctx, func() bool {
+			return apierrors.IsNotFound(g.Client.Get(ctx, client.ObjectKeyFromObject(s.CR), s.CR.DeepCopy()))
+		}).Should(gomega.BeTrue(), s.Called)
+	}
+}
