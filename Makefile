@@ -227,7 +227,7 @@ install: ## Install the CRDs.
 	@KUBECTL=$(KUBECTL) hack/deploy.sh install
 
 .PHONY: uninstall
-uninstall: ## Remove the CRDs (FORCE=1: and custom resources, without their finalizers).
+uninstall: ensign ## Remove the CRDs (FORCE=1: and custom resources, without their finalizers).
 	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh uninstall
 
 .PHONY: deploy
@@ -235,7 +235,7 @@ deploy: ## Install the CRDs and run the manager of image IMG (OVERLAY=high-avail
 	@KUBECTL=$(KUBECTL) IMG=$(IMG) OVERLAY=$(OVERLAY) hack/deploy.sh deploy
 
 .PHONY: undeploy
-undeploy: ## Remove what deploy made (FORCE=1: and custom resources, without their finalizers).
+undeploy: ensign ## Remove what deploy made (FORCE=1: and custom resources, without their finalizers).
 	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh undeploy
 
 .PHONY: build-installer

@@ -17,6 +17,8 @@ type Cluster struct {
 	client.Client
 
 	Config *rest.Config
+	// Context is the kubeconfig's, "" in a pod.
+	Context string
 	// Namespace is that of the kubeconfig's context, or "default".
 	Namespace string
 }
@@ -39,7 +41,11 @@ func Connect(o config.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	return &Cluster{Client: c, Config: restConfig, Namespace: namespace}, nil
+	raw, err := clientConfig(o).RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	return &Cluster{Client: c, Config: restConfig, Context: raw.CurrentContext, Namespace: namespace}, nil
 }
 
 // RESTConfig reads the client configuration of a command.
