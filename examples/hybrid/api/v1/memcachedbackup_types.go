@@ -19,10 +19,15 @@ type MemcachedBackupStatus struct {
 	// +listType=set
 	// +optional
 	Nodes []string `json:"nodes,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name=Size,type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name=Nodes,type=string,JSONPath=`.status.nodes`
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`

@@ -3,11 +3,15 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +31,10 @@ const (
 	// user is memcached's in that image.
 	user = 11211
 )
+
+// errOfOthers is the error for an object that this MemcachedBackup did not create: whoever may create
+// one must not change objects of others by its name.
+var errOfOthers = errors.New("does not belong to MemcachedBackup")
 
 // MemcachedBackupReconciler keeps a Deployment for each MemcachedBackup.
 type MemcachedBackupReconciler struct {
@@ -50,15 +58,34 @@ func (r *MemcachedBackupReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 	if !backup.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // The garbage collector deletes the Deployment, by its owner.
 	}
+	nodes, failed := r.keep(ctx, backup)
+	if err := r.writeStatus(ctx, backup, nodes, failed); err != nil {
+		return ctrl.Result{}, errors.Join(failed, err)
+	}
+	if errors.Is(failed, errOfOthers) {
+		ctrl.LoggerFrom(ctx).Info("refused", "message", failed.Error())
+		return ctrl.Result{RequeueAfter: 10 * time.Second}, nil // Nothing that is watched changes when it is corrected.
+	}
+	return ctrl.Result{}, failed
+}
+
+// keep gives the Deployment as many pods as the spec asks for, and returns their names.
+func (r *MemcachedBackupReconciler) keep(ctx context.Context, backup *cachev1.MemcachedBackup) ([]string, error) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: backup.Name + "-backup"}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, deployment, func() error {
+		if deployment.ResourceVersion != "" && !metav1.IsControlledBy(deployment, backup) {
+			return fmt.Errorf("Deployment %s/%s exists and %w %s. Delete it if nobody needs it, or give MemcachedBackup %[4]s another name", deployment.Namespace, deployment.Name, errOfOthers, backup.Name) //nolint:staticcheck // It is the message of a condition.
+		}
 		shape(deployment, backup)
 		return controllerutil.SetControllerReference(backup, deployment, r.Scheme)
 	})
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("keep the Deployment: %w", err)
+	if errors.Is(err, errOfOthers) {
+		return nil, err
 	}
-	return ctrl.Result{}, r.writeNodes(ctx, backup)
+	if err != nil {
+		return nil, fmt.Errorf("keep the Deployment: %w", err)
+	}
+	return r.nodes(ctx, backup)
 }
 
 // shape sets what the Deployment has of a MemcachedBackup, and leaves the rest as the API server or
@@ -83,24 +110,38 @@ func shape(deployment *appsv1.Deployment, backup *cachev1.MemcachedBackup) {
 	}
 }
 
-// writeNodes writes the names of the pods into the status, if they are others than before.
-func (r *MemcachedBackupReconciler) writeNodes(ctx context.Context, backup *cachev1.MemcachedBackup) error {
+// nodes returns the names of the pods.
+func (r *MemcachedBackupReconciler) nodes(ctx context.Context, backup *cachev1.MemcachedBackup) (nodes []string, err error) {
 	pods := &corev1.PodList{}
 	if err := r.List(ctx, pods, client.InNamespace(backup.Namespace), client.MatchingLabels{backupLabel: backup.Name}); err != nil {
-		return fmt.Errorf("list the pods: %w", err)
+		return nil, fmt.Errorf("list the pods: %w", err)
 	}
-	var nodes []string
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp.IsZero() {
 			nodes = append(nodes, pod.Name)
 		}
 	}
 	slices.Sort(nodes)
-	if slices.Equal(nodes, backup.Status.Nodes) {
+	return nodes, nil
+}
+
+// writeStatus writes what was found, if it is not there already. A spec that could not be applied is
+// not ready, although the pods of an earlier one may still be there.
+func (r *MemcachedBackupReconciler) writeStatus(ctx context.Context, backup *cachev1.MemcachedBackup, nodes []string, failed error) error {
+	before := backup.DeepCopy()
+	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Kept", ObservedGeneration: backup.Generation}
+	switch {
+	case errors.Is(failed, errOfOthers):
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "ObjectOfOthers", failed.Error()
+	case failed != nil:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Failed", failed.Error()
+	default:
+		backup.Status.Nodes = nodes
+	}
+	meta.SetStatusCondition(&backup.Status.Conditions, condition)
+	if equality.Semantic.DeepEqual(before.Status, backup.Status) {
 		return nil
 	}
-	before := backup.DeepCopy()
-	backup.Status.Nodes = nodes
 	return client.IgnoreNotFound(r.Status().Patch(ctx, backup, client.MergeFrom(before)))
 }
 

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"errors"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,10 +24,16 @@ func ready(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == want && d.Status.Replicas == want && d.Status.ReadyReplicas == want
 }
 
-// report writes what there is into the status of a VisitorsApp.
-func (i Images) report(app *examplecomv1.VisitorsApp, of workloads) {
+// report writes what there is into the status of a VisitorsApp. What could not be applied is not ready,
+// although what an earlier spec asked for may still be up.
+func (i Images) report(app *examplecomv1.VisitorsApp, of workloads, failed error) {
 	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, ObservedGeneration: app.Generation}
+	refused := (*refusal)(nil)
 	switch {
+	case errors.As(failed, &refused):
+		condition.Reason, condition.Message = refused.reason, refused.message
+	case failed != nil:
+		condition.Reason, condition.Message = "Failed", failed.Error()
 	case !of.begun:
 		condition.Reason, condition.Message = "DatabaseStarts", "The database is not ready yet. Backend and frontend come after it."
 	case of.database.Status.ReadyReplicas == 0:

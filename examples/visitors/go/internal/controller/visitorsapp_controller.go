@@ -4,7 +4,10 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +25,10 @@ import (
 // finalizer holds a VisitorsApp until its site is gone, part by part.
 const finalizer = "example.com/finalizer"
 
+// again is the time until the next look at what was refused: nothing that is watched changes when it
+// is corrected.
+const again = 10 * time.Second
+
 // VisitorsAppReconciler keeps the site of each VisitorsApp.
 type VisitorsAppReconciler struct {
 	client.Client
@@ -37,6 +44,7 @@ type VisitorsAppReconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 
 // Reconcile does what can be done and says what it found. It waits for nothing: what was not ready
 // brings the VisitorsApp back when it is.
@@ -54,83 +62,73 @@ func (r *VisitorsAppReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 			return ctrl.Result{}, fmt.Errorf("add the finalizer: %w", err)
 		}
 	}
-	kept, err := r.keep(ctx, app)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	kept, failed := r.keep(ctx, app)
 	before = app.DeepCopy()
-	r.Images.report(app, kept)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Patch(ctx, app, client.MergeFrom(before)))
+	r.Images.report(app, kept, failed)
+	if err := r.Status().Patch(ctx, app, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		failed = errors.Join(failed, fmt.Errorf("write the status: %w", err))
+	}
+	if refused := (*refusal)(nil); errors.As(failed, &refused) {
+		ctrl.LoggerFrom(ctx).Info("refused", "reason", refused.reason, "message", refused.message)
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, failed
 }
 
-// keep keeps the objects of a site in their order, and returns its workloads as they are.
+// keep keeps the objects of a site in their order, and returns its workloads as they are. It changes
+// nothing if one of the names is somebody else's.
 func (r *VisitorsAppReconciler) keep(ctx context.Context, app *examplecomv1.VisitorsApp) (kept workloads, err error) {
-	was := &appsv1.Deployment{}
-	switch err := r.Get(ctx, client.ObjectKey{Namespace: app.Namespace, Name: app.Name + "-backend"}, was); {
-	case err == nil:
-		kept.begun = true
-	case !apierrors.IsNotFound(err):
-		return kept, fmt.Errorf("look for the backend: %w", err)
+	kept.database, kept.backend, kept.frontend = r.Images.database(app), r.Images.backend(app), r.Images.frontend(app)
+	first := []client.Object{service(app, database, 3306), kept.database}
+	then := []client.Object{service(app, backend, 8000), kept.backend, service(app, frontend, 3000), kept.frontend}
+	exists := map[client.Object]bool{}
+	for _, object := range slices.Concat(first, then) {
+		there, _ := object.DeepCopyObject().(client.Object)
+		if exists[object], err = r.find(ctx, app, there); err != nil {
+			return kept, err
+		}
+		object.SetUID(there.GetUID()) // The API server refuses to apply it to another object of the name.
 	}
-	if err := r.choosePasswords(ctx, app); err != nil {
+	kept.begun = exists[kept.backend]
+	if err := r.checkVolume(ctx, app, kept.database, exists[kept.database]); err != nil {
 		return kept, err
 	}
-	kept.database, kept.backend, kept.frontend = r.Images.database(app), r.Images.backend(app), r.Images.frontend(app)
-	if err := r.apply(ctx, app, service(app, database, 3306), kept.database); err != nil {
+	if err := r.choosePasswords(ctx, app, exists[kept.database]); err != nil {
+		return kept, err
+	}
+	if err := r.apply(ctx, app, first...); err != nil {
 		return kept, err
 	}
 	// The first backend waits for the database. Later the site stays up without it, and says so.
 	if kept.begun = kept.begun || kept.database.Status.ReadyReplicas > 0; !kept.begun {
 		return kept, nil
 	}
-	return kept, r.apply(ctx, app, service(app, backend, 8000), kept.backend, service(app, frontend, 3000), kept.frontend)
+	return kept, r.apply(ctx, app, then...)
 }
 
 // choosePasswords makes the Secret once. The database knows only the passwords that it was made with.
-func (r *VisitorsAppReconciler) choosePasswords(ctx context.Context, app *examplecomv1.VisitorsApp) error {
-	key := client.ObjectKey{Namespace: app.Namespace, Name: app.Name + "-mysql"}
-	found := &corev1.Secret{}
-	switch err := r.Direct.Get(ctx, key, found); {
-	case err == nil:
-		return r.isOf(app, "Secret", found)
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("look for the Secret: %w", err)
+func (r *VisitorsAppReconciler) choosePasswords(ctx context.Context, app *examplecomv1.VisitorsApp, begun bool) error {
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metadata(app, database)}
+	there, err := r.find(ctx, app, secret)
+	switch {
+	case begun && there && ownerOf(secret) == "":
+		return nil // Somebody has restored it. It is used, and stays when the VisitorsApp is deleted.
+	case there, err != nil:
+		return err
+	case begun:
+		return &refusal{"SecretLost", fmt.Sprintf("Secret %s/%s is gone, and nobody else knows the passwords of the database: restore the Secret, with the keys password and root-password, or delete the VisitorsApp with its data", app.Namespace, secret.Name)}
 	}
-	switch err := r.Direct.Get(ctx, key, &appsv1.StatefulSet{}); {
-	case err == nil:
-		return fmt.Errorf("the Secret %s is gone, and nobody else knows the passwords of the database: restore the Secret, or delete the VisitorsApp with its data", key.Name)
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("look for the database: %w", err)
-	}
-	secret := &corev1.Secret{ObjectMeta: metadata(app, database), StringData: map[string]string{"password": rand.Text(), "root-password": rand.Text()}}
+	secret.StringData = map[string]string{"password": rand.Text(), "root-password": rand.Text()}
 	if err := controllerutil.SetControllerReference(app, secret, r.Scheme); err != nil {
 		return fmt.Errorf("own the Secret: %w", err)
 	}
 	return r.Create(ctx, secret)
 }
 
-// isOf fails for an object that belongs to somebody else: whoever may create a VisitorsApp must not
-// overwrite others' objects by it.
-func (r *VisitorsAppReconciler) isOf(app *examplecomv1.VisitorsApp, kind string, object client.Object) error {
-	if metav1.IsControlledBy(object, app) {
-		return nil
-	}
-	return fmt.Errorf("%s %s is there and does not belong to this VisitorsApp: delete it, or name the VisitorsApp otherwise", kind, object.GetName())
-}
-
 // apply has the API server merge objects with those that are there, and reads back what came of it.
 func (r *VisitorsAppReconciler) apply(ctx context.Context, app *examplecomv1.VisitorsApp, objects ...client.Object) error {
 	for _, object := range objects {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
-		there, _ := object.DeepCopyObject().(client.Object)
-		switch err := r.Get(ctx, client.ObjectKeyFromObject(object), there); {
-		case err == nil:
-			if err := r.isOf(app, kind, there); err != nil {
-				return err
-			}
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("look for %s %s: %w", kind, object.GetName(), err)
-		}
 		if err := controllerutil.SetControllerReference(app, object, r.Scheme); err != nil {
 			return fmt.Errorf("own %s %s: %w", kind, object.GetName(), err)
 		}
@@ -163,12 +161,12 @@ func (r *VisitorsAppReconciler) remove(ctx context.Context, app *examplecomv1.Vi
 			continue
 		case err != nil:
 			return fmt.Errorf("look for %s: %w", part.GetName(), err)
-		case !metav1.IsControlledBy(part, app):
+		case !ownedBy(part, app.UID):
 			continue
 		case !part.GetDeletionTimestamp().IsZero():
 			return nil
 		}
-		return client.IgnoreNotFound(r.Delete(ctx, part, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		return client.IgnoreNotFound(r.Delete(ctx, part, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: new(part.GetUID())}))
 	}
 	before := app.DeepCopy()
 	if !controllerutil.RemoveFinalizer(app, finalizer) {

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,32 +166,104 @@ func TestAChangeOfTheSpecReachesWhatDependsOnIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotItsOwnIsNotTouched(t *testing.T) {
-	data := map[string]string{"of": "others"}
-	for name, theirs := range map[string]client.Object{
-		"Secret site-mysql":      &corev1.Secret{ObjectMeta: of("site-mysql"), StringData: data},
-		"StatefulSet site-mysql": &appsv1.StatefulSet{ObjectMeta: of("site-mysql")},
-		"Service site-mysql":     &corev1.Service{ObjectMeta: of("site-mysql")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, theirs)
-			if err := w.reconcile(); err == nil || (!strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "Secret site-mysql is gone")) {
-				t.Fatalf("got %v", err)
-			}
-			w.get("site-mysql", theirs)
-			if len(theirs.GetOwnerReferences()) > 0 {
-				t.Error("it has an owner now")
-			}
-		})
+// ready returns the condition Ready.
+func (w world) ready() metav1.Condition {
+	w.Helper()
+	app := &examplecomv1.VisitorsApp{}
+	w.get("site", app)
+	return *meta.FindStatusCondition(app.Status.Conditions, "Ready")
+}
+
+// TestObjectsOfOthersAreNotTouched has one object of somebody else in the way of each object of a
+// site, before the site is made and after.
+func TestObjectsOfOthersAreNotTouched(t *testing.T) {
+	labelled := func(name string, p part) metav1.ObjectMeta {
+		meta := metadata(&examplecomv1.VisitorsApp{ObjectMeta: of("site")}, p)
+		meta.Name = name
+		return meta
+	}
+	objects := map[string]func() client.Object{
+		"Secret site-mysql":        func() client.Object { return &corev1.Secret{ObjectMeta: labelled("site-mysql", database)} },
+		"StatefulSet site-mysql":   func() client.Object { return &appsv1.StatefulSet{ObjectMeta: labelled("site-mysql", database)} },
+		"Service site-mysql":       func() client.Object { return &corev1.Service{ObjectMeta: labelled("site-mysql", database)} },
+		"Deployment site-backend":  func() client.Object { return &appsv1.Deployment{ObjectMeta: labelled("site-backend", backend)} },
+		"Service site-backend":     func() client.Object { return &corev1.Service{ObjectMeta: labelled("site-backend", backend)} },
+		"Deployment site-frontend": func() client.Object { return &appsv1.Deployment{ObjectMeta: labelled("site-frontend", frontend)} },
+		"Service site-frontend":    func() client.Object { return &corev1.Service{ObjectMeta: labelled("site-frontend", frontend)} },
+		"PersistentVolumeClaim data-site-mysql-0": func() client.Object {
+			return &corev1.PersistentVolumeClaim{ObjectMeta: labelled("data-site-mysql-0", database)}
+		},
+	}
+	owners := map[string]struct {
+		whose string
+		give  func(client.Object)
+	}{
+		"nobody": {"has no owner", func(client.Object) {}},
+		"another VisitorsApp of the name": {"belongs to VisitorsApp site (UID another)", func(o client.Object) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "VisitorsApp", Name: "site", UID: "another", Controller: new(true)}})
+		}},
+		"a Helm release": {"belongs to the Helm release site/lobby", func(o client.Object) {
+			o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "lobby", "meta.helm.sh/release-namespace": "site"})
+		}},
+	}
+	for what, make := range objects {
+		for whose, owner := range owners {
+			t.Run(what+" of "+whose, func(t *testing.T) {
+				theirs := make()
+				owner.give(theirs)
+				w := newWorld(t, theirs)
+				before := make()
+				w.get(theirs.GetName(), before)
+				if reason := w.reconciles(); reason != "ObjectOfOthers" {
+					t.Errorf("the reason is %s", reason)
+				}
+				kind, name, _ := strings.Cut(what, " ")
+				if message := w.ready().Message; !strings.HasPrefix(message, kind+" site/"+name+" exists and "+owner.whose) {
+					t.Errorf("the message is %q", message)
+				}
+				app := &examplecomv1.VisitorsApp{}
+				w.get("site", app)
+				w.do(w.Delete(context.Background(), app))
+				w.do(w.reconcile())
+				if err := w.Get(context.Background(), client.ObjectKeyFromObject(app), app); !apierrors.IsNotFound(err) {
+					t.Errorf("the VisitorsApp is still there: %v", err)
+				}
+				after := make()
+				w.get(theirs.GetName(), after)
+				if !equality.Semantic.DeepEqual(before, after) {
+					t.Errorf("it was changed to %v", after)
+				}
+			})
+		}
 	}
 }
 
-func TestALostSecretIsNotChosenAnew(t *testing.T) {
+// TestALostSecretIsRestored: it is not chosen anew, and what somebody restores is used.
+func TestALostSecretIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.reconciles()
+	w.databaseHas(1)
+	w.reconciles()
+	w.start()
+	if reason := w.reconciles(); reason != "Ready" {
+		t.Fatal(reason)
+	}
 	w.do(w.Delete(context.Background(), &corev1.Secret{ObjectMeta: of("site-mysql")}))
-	if err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "nobody else knows the passwords") {
-		t.Fatalf("got %v", err)
+	app := &examplecomv1.VisitorsApp{}
+	w.get("site", app)
+	app.Generation, app.Spec.Size = 7, 3
+	w.do(w.Update(context.Background(), app))
+	if reason := w.reconciles(); reason != "SecretLost" || w.ready().ObservedGeneration != 7 || !strings.Contains(w.ready().Message, "restore the Secret") {
+		t.Fatalf("got %s: %v", reason, w.ready())
+	}
+	w.do(w.Create(context.Background(), &corev1.Secret{ObjectMeta: of("site-mysql"), StringData: map[string]string{"password": "1", "root-password": "2"}}))
+	if reason := w.reconciles(); reason != "PodsStart" {
+		t.Fatal(reason)
+	}
+	backend := &appsv1.Deployment{}
+	w.get("site-backend", backend)
+	if *backend.Spec.Replicas != 3 {
+		t.Errorf("there are %d backends", *backend.Spec.Replicas)
 	}
 }
 
