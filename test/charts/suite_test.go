@@ -52,6 +52,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	hellos, memcacheds := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	read("hello/crds/hellos.yaml", hellos)
 	read("memcached/crds/memcacheds.yaml", memcacheds)
+	// The charts of this suite have other values than those of the example.
+	hellos.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting), harness.Definition(rival), clusterWide(tenant))
 })
 

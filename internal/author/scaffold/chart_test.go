@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ensign-operator/ensign/internal/chart/describe"
@@ -264,5 +265,20 @@ func TestADefinitionFromValues(t *testing.T) {
 		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error with %q, got %v", text, want, err)
 		}
+	}
+}
+
+// TestTheCRDOfTheExampleIsWhatCreateAPIWrites: copy it from a project of "ensign init --chart" where it is not.
+func TestTheCRDOfTheExampleIsWhatCreateAPIWrites(t *testing.T) {
+	example := filepath.Join(scratch.Repository(t), "examples", "hello")
+	dir := t.TempDir()
+	plan, err := Init(dir, Project{Domain: "demo.example.com", ProjectName: "hello", Program: "ensign"})
+	written(t, plan, err)
+	kind := chartKind(filepath.Join(example, "charts", "hello"))
+	kind.Group, kind.NoGroup, kind.Kind = "", true, "Hello"
+	plan, err = CreateAPI(dir, kind)
+	written(t, plan, err)
+	if diff := cmp.Diff(read(t, example, "crds", "hellos.yaml"), read(t, dir, "config", "crd", "bases", "demo.example.com_hellos.yaml")); diff != "" {
+		t.Error(diff)
 	}
 }
