@@ -319,3 +319,29 @@ func TestSaveWritesThroughNoLink(t *testing.T) {
 		}
 	}
 }
+
+// TestTheRightToActAsAnAccountIsReadAgain: what --write adds for serviceAccountName leaves no difference, and goes
+// again with it.
+func TestTheRightToActAsAnAccountIsReadAgain(t *testing.T) {
+	acts := func(name string) Need {
+		return Need{Right: Right{Resource: "serviceaccounts", Verb: "impersonate", Name: name}, Where: "the manager: the watch"}
+	}
+	const role = "kind: ClusterRole\nmetadata: {name: manager}\nrules:\n  # get: the manager: the watch\n  - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get]\n"
+	pods := needed(Manager, "the manager: the watch", "", "pods", "get")
+	needs := append(append(base(), pods...), acts("poor"), acts("rich"))
+	text, granted, err := updated(t, role, needs, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := (Needs{All: needs}).Difference(granted); len(lines) > 0 || !strings.Contains(text, `resourceNames: ["poor"]`) {
+		t.Errorf("got the difference %q after\n%s", lines, text)
+	}
+	fewer := append(append(base(), pods...), acts("rich"))
+	if text, _, err = updated(t, text, fewer, false, false); err != nil || strings.Contains(text, "poor") || !strings.Contains(text, "rich") {
+		t.Errorf("got %v and\n%s", err, text)
+	}
+	both := strings.Replace(text, `["rich"]`, `["rich", "poor"]`, 1)
+	if _, granted, err = updated(t, both, needs, false, false); err != nil || len((Needs{All: needs}).Difference(granted)) > 0 {
+		t.Errorf("got %v and the difference %q of a rule with two names", err, (Needs{All: needs}).Difference(granted))
+	}
+}

@@ -32,11 +32,11 @@ type role struct {
 type rule struct {
 	node                     *yaml.Node
 	groups, resources, verbs []string
-	// names are the only objects that the rule is about; nil for all.
+	// names are the only objects that a rule to bind or to impersonate is about; nil for all.
 	names []string
 	// kept is set if a comment says that the rule stays, whatever the content needs.
 	kept bool
-	// narrow is set if the rule is for some names only, but for what roles may be bound to, or repeats
+	// narrow is set if the rule is for some names, other than one to bind or to impersonate, or repeats
 	// another part of the file. It is not changed.
 	narrow bool
 	// comments are the lines above the rule. The rule has the lines from first to last.
@@ -86,10 +86,16 @@ func (r rule) name() string {
 
 func (r rule) rights() []Right {
 	var all []Right
+	names := r.names
+	if len(names) == 0 {
+		names = []string{""}
+	}
 	for _, group := range r.groups {
 		for _, resource := range r.resources {
 			for _, verb := range r.verbs {
-				all = append(all, Right{group, resource, verb, r.name()})
+				for _, name := range names {
+					all = append(all, Right{group, resource, verb, name})
+				}
 			}
 		}
 	}
@@ -154,8 +160,8 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 			node: n, groups: list(n, "apiGroups"), resources: list(n, "resources"), verbs: list(n, "verbs"),
 			narrow: source.Field(n, "resourceNames") != nil || hasAlias(n), first: n.Line, last: n.Line,
 		}
-		if names := list(n, "resourceNames"); len(names) == 1 && slices.Equal(one.verbs, []string{"bind"}) {
-			one.names, one.narrow = names, hasAlias(n)
+		if names := list(n, "resourceNames"); slices.Equal(one.verbs, []string{"bind"}) || slices.Equal(one.verbs, []string{"impersonate"}) {
+			one.names, one.narrow = names, len(names) > 1 || hasAlias(n)
 		}
 		if paths := list(n, "nonResourceURLs"); len(paths) > 0 {
 			one.groups, one.resources = []string{""}, rooted(paths)
