@@ -11,7 +11,7 @@
 #                                   project's Makefile deploys, or DIR:dev
 #   image.sh generated              shop:node, FROM the same base: a project of init and create api as it
 #                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
-#   image.sh hybrid                 hybrid:node, of examples/hybrid, and memcached:1.6, a stand-in: Debian's memcached
+#   image.sh hybrid                 hybrid:node, of examples/hybrid, and memcached:1.6 and memcached:1.6-alpine, a stand-in: Debian's memcached
 #   image.sh visitors [VARIANT…]    visitors:1.0, of examples/visitors/app, and visitors-VARIANT:node of operators there
 #   image.sh etcd                   quay.io/coreos/etcd of the versions in etcd/: their three programs alone; and
 #                                   etcd-operator:node, of examples/etcd
@@ -164,7 +164,8 @@ generated() {
 
 hybrid() {
   rootfs memcached.tar bookworm memcached
-  pack memcached:1.6 '"Cmd":["memcached"]' "$images/memcached.tar"
+  tar -C "$here/memcached" --owner=0 --group=0 -cf "$images/memcached-entry.tar" .
+  pack memcached:1.6,memcached:1.6-alpine '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["memcached"]' "$images/memcached.tar" "$images/memcached-entry.tar"
   project "$root/examples/hybrid" hybrid:node
 }
 
