@@ -22,13 +22,9 @@ func chartLinks() map[string]string {
 
 // derive plans the files of a project that are this repository's own but for names: what watches the
 // operator, what guards it, what runs in Jobs need, and its chart. A project with reconcilers in Go has
-// neither of the last two: it may have webhooks, whose certificates need more, and its own flags.
+// no chart: it may have webhooks, whose certificates need more, and its own flags.
 func (p Project) derive(plan *Plan) error {
-	dirs := []string{"prometheus", "grafana", "network-policy"}
-	if p.Repo == "" {
-		dirs = append(dirs, "overlays/jobs")
-	}
-	for _, dir := range dirs {
+	for _, dir := range []string{"prometheus", "grafana", "network-policy", "overlays/jobs"} {
 		if err := p.deriveTree(config.Files, dir, "config/"+dir, plan); err != nil {
 			return err
 		}
