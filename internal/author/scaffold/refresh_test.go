@@ -46,10 +46,10 @@ func TestWhatFollowsFromNewOptions(t *testing.T) {
 	dir := generatedProject(t)
 	edited(t, dir, "config/samples/myapp_v1_mysqlcluster.yaml", "  message: Hello\n", "  # Ours.\n  message: Hi # Why.\n# The end.\n")
 	edited(t, dir, "molecule/default/converge.yml", "    - role: mysqlcluster", "    # Ours.\n    - role: mysqlcluster")
-	notes := again(t, dir, "{message: {default: Hello, description: The text.}, host_name: {required: true}, size: {type: int, default: 3}, note: {type: str}, tags: {type: list, default: [a]}}")
+	notes := again(t, dir, "{message: {default: Hello, description: The text.}, host_name: {required: true}, size: {type: int, default: 3}, note: {type: str}, words: {type: list, default: [a]}}")
 	for path, want := range map[string]string{
-		"config/samples/myapp_v1_mysqlcluster.yaml": "spec:\n  # Ours.\n  message: Hi # Why.\n  hostName: change-me\n  size: 3\n  tags: [a]\n# The end.\n",
-		"roles/mysqlcluster/defaults/main.yml":      "message: Hello # noqa: var-naming[no-role-prefix]\nsize: 3 # noqa: var-naming[no-role-prefix]\ntags: [a] # noqa: var-naming[no-role-prefix]\n",
+		"config/samples/myapp_v1_mysqlcluster.yaml": "spec:\n  # Ours.\n  message: Hi # Why.\n  hostName: change-me\n  size: 3\n  words: [a]\n# The end.\n",
+		"roles/mysqlcluster/defaults/main.yml":      "message: Hello # noqa: var-naming[no-role-prefix]\nsize: 3 # noqa: var-naming[no-role-prefix]\nwords: [a] # noqa: var-naming[no-role-prefix]\n",
 		"molecule/default/converge.yml":             "      namespace: ensign-molecule\n    host_name: change-me\n  roles:\n    # Ours.\n    - role: mysqlcluster\n",
 		clusterDefinition:                           "          required: [spec]\n          properties:\n            apiVersion:\n",
 	} {

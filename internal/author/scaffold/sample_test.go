@@ -6,6 +6,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // TestValuesAreWrittenAsKubernetesReadsThem: two readers of YAML differ on yes, 0755 and 0o17.
@@ -64,5 +66,22 @@ db:
 	}
 	if err := (&Kind{}).sampleOf(nil, object{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnOptionWithAReservedNameIsNoted: ansible-lint would refuse the project's role.
+func TestAnOptionWithAReservedNameIsNoted(t *testing.T) {
+	dir := newProject(t)
+	k := cluster()
+	plan, err := CreateAPI(dir, k)
+	written(t, plan, err)
+	specs := "argument_specs:\n  main:\n    options:\n      port:\n        type: int\n        default: 1\n      service_port:\n        type: int\n        default: 1\n"
+	scratch.Write(t, dir, map[string]string{"roles/mysqlcluster/meta/argument_specs.yml": specs})
+	k.GenerateRole, k.DefinitionOnly = false, true
+	plan, err = CreateAPI(dir, k)
+	written(t, plan, err)
+	notes := strings.Join(plan.Notes, "\n")
+	if strings.Count(notes, "Ansible reserves") != 1 || !strings.Contains(notes, "roles/mysqlcluster/meta/argument_specs.yml:4: Ansible reserves the name port,") {
+		t.Errorf("got the notes %q", notes)
 	}
 }

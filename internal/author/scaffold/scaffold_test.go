@@ -250,7 +250,7 @@ argument_specs:
       extra: {type: dict}
       text: {default: "{{ other }}"}
       ratio: {type: float}
-      tags: {type: list}
+      words: {type: list}
 `})
 	k := cluster()
 	k.GenerateRole = false
@@ -284,7 +284,7 @@ properties:
     type: string
   ratio:
     type: number
-  tags:
+  words:
     type: array
     items:
       x-kubernetes-preserve-unknown-fields: true

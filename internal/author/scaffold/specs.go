@@ -143,6 +143,10 @@ func (r *specReader) options(node *yaml.Node, top bool) []option {
 			r.fault(name, "no key of a custom resource becomes the variable %q: begin it with a letter, and write lower case letters, digits and single underscores", name.Value)
 			continue
 		}
+		if top && extravars.IsKeyword(name.Value) {
+			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%s:%d: Ansible reserves the name %s, so that ansible-lint, and with it make test, refuses it as a variable of the role: choose another, such as %s",
+				r.path, name.Line, name.Value, "service_"+name.Value))
+		}
 		options = append(options, r.option(name.Value, key, value))
 	}
 	return options
