@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
@@ -103,7 +104,11 @@ func (t *tries) send(ctx context.Context) error {
 	case current.GetResourceVersion() == t.refused:
 		return fmt.Errorf("%w: %w", errRefused, t.last)
 	}
-	err = sendOperations(ctx, current, t.to.send, t.what(current))
+	operations := t.what(current)
+	answer, err := sendOperations(ctx, current, t.to.send, operations)
+	if err == nil {
+		t.r.warnDropped(ctx, status.Dropped(answer, operations))
+	}
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		// The answer is the same if a test of the JSON Patch failed, or the CR is gone. Only if
 		// the next read shows the same version, the change itself was refused.
@@ -145,15 +150,25 @@ func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Uns
 	return current, err
 }
 
-func sendOperations(ctx context.Context, cr *unstructured.Unstructured, to send, operations []status.Operation) error {
+// warnDropped says once that the schema of the kind drops fields of the status.
+func (r *Reconciler) warnDropped(ctx context.Context, fields []string) {
+	if len(fields) > 0 && !r.drops.Swap(true) {
+		log.FromContext(ctx).Info("WARNING: the schema of the kind drops fields of the status, so that resources run again after each restart and requested runs never show their end. "+
+			"Set x-kubernetes-preserve-unknown-fields: true on the status in the CRD, or embed content.Status in its type in Go", "gvk", r.Watch.GVK.String(), "fields", fields)
+	}
+}
+
+// sendOperations returns the object as the API server has it then.
+func sendOperations(ctx context.Context, cr *unstructured.Unstructured, to send, operations []status.Operation) (*unstructured.Unstructured, error) {
 	if len(operations) == 0 {
-		return nil
+		return cr, nil
 	}
 	data, err := json.Marshal(operations)
 	if err != nil {
-		return fmt.Errorf("encode the patch: %w", err)
+		return nil, fmt.Errorf("encode the patch: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return to(ctx, cr.DeepCopy(), client.RawPatch(types.JSONPatchType, data))
+	answer := cr.DeepCopy()
+	return answer, to(ctx, answer, client.RawPatch(types.JSONPatchType, data))
 }

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/status"
@@ -182,4 +184,29 @@ func TestAnEarlierManagersSuccessGetsReady(t *testing.T) {
 		wantEqual(t, map[string]string{"Ready": "True/Successful"}, b.kstatus())
 	}
 	wantEqual(t, 1, len(b.runner.specs))
+}
+
+// A schema that drops fields of the status is named once, with the remedy.
+func TestASchemaThatDropsFieldsOfTheStatus(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			err := c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			if cr, ok := obj.(*unstructured.Unstructured); ok && err == nil {
+				unstructured.RemoveNestedField(cr.Object, "status", "contentDigest")
+				unstructured.RemoveNestedField(cr.Object, "status", "contentRun")
+			}
+			return err
+		},
+	})
+	var lines strings.Builder
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { lines.WriteString(args + "\n") }, funcr.Options{}))
+	for range 2 {
+		b.mailbox().markDirty(causeRelated + "Secret a/b changed")
+		if _, err := b.Reconcile(ctx, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := lines.String(); strings.Count(text, "drops fields of the status") != 1 || !strings.Contains(text, `"fields"=["contentDigest" "contentRun"]`) || !strings.Contains(text, "embed content.Status") {
+		t.Errorf("got\n%s", text)
+	}
 }

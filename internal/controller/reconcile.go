@@ -70,6 +70,8 @@ type Reconciler struct {
 	states states
 	// plain is true if the kind's schema refuses the conditions of kstatus.
 	plain atomic.Bool
+	// drops is true once the log says that the kind's schema drops fields of the status.
+	drops atomic.Bool
 	// slowed is the number of CRs whose runs are slowed down.
 	slowed atomic.Int64
 }

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,6 +24,9 @@ import (
 func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName, version string) (content.Outcome, error) {
 	if !kind.ManageStatus {
 		return content.Outcome{}, errors.New("manageStatus of the watch is false, so no status shows when it is over")
+	}
+	if o.Verb != Suspend && dropsRequest(ctx, c, kind) {
+		return content.Outcome{}, errors.New("the schema of the CRD drops status.reconcileRequestedAt, so nothing shows when the run is over: set x-kubernetes-preserve-unknown-fields: true on the status in the CRD, or embed content.Status in its type in Go")
 	}
 	if namespaced, err := c.IsObjectNamespaced(emptyOf(kind)); err != nil || !namespaced {
 		name.Namespace = metav1.NamespaceAll
@@ -52,6 +56,32 @@ func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, n
 		return content.Outcome{}, nil
 	}
 	return status.Last(last), nil
+}
+
+// dropsRequest reports whether the CRD of the kind has a schema without the field by which a status
+// shows that a requested run is over. Whoever may not read CRDs waits.
+func dropsRequest(ctx context.Context, c client.WithWatch, kind kinds.Kind) bool {
+	mapping, err := c.RESTMapper().RESTMapping(kind.GVK.GroupKind(), kind.GVK.Version)
+	if err != nil {
+		return false
+	}
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := c.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, crd); err != nil {
+		return false
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, version := range versions {
+		fields, _ := version.(map[string]any)
+		if fields["name"] != kind.GVK.Version {
+			continue
+		}
+		root, _, _ := unstructured.NestedMap(fields, "schema", "openAPIV3Schema")
+		ofStatus, _, _ := unstructured.NestedMap(root, "properties", "status")
+		_, has, _ := unstructured.NestedMap(ofStatus, "properties", "reconcileRequestedAt")
+		return !has && ofStatus["x-kubernetes-preserve-unknown-fields"] != true && root["x-kubernetes-preserve-unknown-fields"] != true
+	}
+	return false
 }
 
 // isOlder reports whether an object is from before the version: a list may come from a cache, in

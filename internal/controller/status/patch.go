@@ -99,6 +99,19 @@ func fieldChanges(current, fields map[string]any) []Operation {
 	return ops
 }
 
+// Dropped returns the keys of the status that the operations have set and that the answer of the API
+// server lacks: the schema of the kind does not have them.
+func Dropped(answer *unstructured.Unstructured, operations []Operation) (keys []string) {
+	current, _ := answer.Object["status"].(map[string]any)
+	for _, o := range operations {
+		key, found := strings.CutPrefix(o.Path, "/status/")
+		if _, kept := current[key]; found && o.Op == "add" && !kept && !strings.Contains(key, "/") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Tests returns the operations with which a patch of obj starts. They make it fail if the
 // object was replaced by another of the same name, or changed by another writer.
 func Tests(obj *unstructured.Unstructured) []Operation {
