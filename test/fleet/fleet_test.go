@@ -107,6 +107,12 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		}
 		d.here(0, "resume", "greeting/good", "--wait")
 	})
+	It("take kinds that watches.yaml does not have, as a program may watch them in Go", func() {
+		out, _ := d.here(0, "status", "configmap/kube-root-ca.crt")
+		Expect(out).To(ContainSubstring("kube-root-ca.crt"))
+		out, _ = d.here(0, "status", "--group", group)
+		Expect(out).To(ContainSubstring("Greeting"))
+	})
 	It("read what is wrong with a command", func(ctx context.Context) {
 		for says, args := range map[string][]string{
 			`kind "gadget" is not watched: watches.yaml has Greeting, Absent, Note`: {"reconcile", "gadget/x"},

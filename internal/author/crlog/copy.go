@@ -15,7 +15,15 @@ import (
 type Printer struct {
 	Out io.Writer
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	printed bool
+}
+
+// Printed reports whether there was a line about the object.
+func (p *Printer) Printed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.printed
 }
 
 // ErrNoRecords is returned for a log that has lines, and no record of the formats console and json.
@@ -25,6 +33,7 @@ var ErrNoRecords = errors.New("this is no log of a manager with --log-format con
 func (p *Printer) print(line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.printed = true
 	_, err := fmt.Fprintln(p.Out, visible.Text(line))
 	return err
 }

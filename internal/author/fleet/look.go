@@ -63,7 +63,7 @@ func (v View) Look(ctx context.Context) (rows []Row, errs []error) {
 		case failed != nil:
 			errs = append(errs, failed)
 		case target.Name != "" && len(rows) == before && !target.seenIn(rows):
-			errs = append(errs, fmt.Errorf("there is no %s %q%s", target.GVK.Kind, target.Name, v.place()))
+			errs = append(errs, fmt.Errorf("there is no %s %q%s", target.GVK.Kind, target.Name, v.Place()))
 		}
 	}
 	return rows, errs
@@ -81,7 +81,8 @@ func (v View) namespaces() []string {
 	return v.Namespaces
 }
 
-func (v View) place() string {
+// Place says where the view looks; "" is everywhere.
+func (v View) Place() string {
 	if len(v.Namespaces) == 0 {
 		return ""
 	}

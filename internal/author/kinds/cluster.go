@@ -21,35 +21,46 @@ import (
 type Finder struct {
 	// Watches are those of watches.yaml; nil if there is none.
 	Watches []watches.Watch
-	// Config reaches the cluster, which names the kinds if there are no watches.
+	// Config reaches the cluster, which names the kinds that are not in Watches: those without a
+	// watches.yaml, and those that a program watches in Go. nil: only Watches count.
 	Config *rest.Config
 
 	client discovery.CachedDiscoveryInterface
 }
 
-// All returns all watched kinds; without watches those of an API group.
+// All returns all watched kinds, or those of an API group that are watched or served.
 func (f *Finder) All(group string) ([]Kind, error) {
 	switch {
 	case f.Watches != nil && group == "":
 		return Watched(f.Watches), nil
 	case f.Watches != nil:
-		return f.watchedOf(group)
+		return f.watchedAndServedOf(group)
 	case group == "":
 		return nil, errors.New("there is no watches.yaml here that says which kinds to look at: name them (greetings, or greetings.demo.example.com), give their API group by --group, or the file by --watches-file")
 	}
 	return f.servedOf(group)
 }
 
-func (f *Finder) watchedOf(group string) ([]Kind, error) {
+func (f *Finder) watchedAndServedOf(group string) ([]Kind, error) {
 	found := slices.DeleteFunc(Watched(f.Watches), func(k Kind) bool { return k.GVK.Group != group })
-	if len(found) == 0 {
-		var groups []string
-		for _, watch := range f.Watches {
-			groups = append(groups, watch.GVK.Group)
+	var err error
+	if f.Config != nil {
+		var others []Kind
+		others, err = f.servedOf(group)
+		for _, other := range others {
+			if !slices.ContainsFunc(found, func(k Kind) bool { return k.GVK.Kind == other.GVK.Kind }) {
+				found = append(found, other)
+			}
 		}
-		return nil, fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, nearest.DidYouMean(group, groups))
 	}
-	return found, nil
+	if len(found) > 0 {
+		return found, nil // Those of watches.yaml need not be served yet.
+	}
+	var groups []string
+	for _, watch := range f.Watches {
+		groups = append(groups, watch.GVK.Group)
+	}
+	return nil, errors.Join(fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, nearest.DidYouMean(group, groups)), err)
 }
 
 func (f *Finder) servedOf(group string) ([]Kind, error) {
@@ -79,13 +90,25 @@ func (f *Finder) servedOf(group string) ([]Kind, error) {
 	return found, nil
 }
 
-// Find returns the kind that people mean by the word. Without watches it may also be a
-// short name.
+// Find returns the kind that people mean by the word. A kind that is not watched may also be named
+// by its short name.
 func (f *Finder) Find(word string) (Kind, error) {
-	if f.Watches != nil {
-		watch, err := Of(word, f.Watches)
+	if f.Watches == nil {
+		return f.served(word)
+	}
+	watch, err := Of(word, f.Watches)
+	if err == nil || f.Config == nil {
 		return Kind{Watch: watch, Known: true}, err
 	}
+	kind, other := f.served(word)
+	if other != nil {
+		return Kind{}, fmt.Errorf("%w; and %w", err, other)
+	}
+	return kind, nil
+}
+
+// served returns the kind that the cluster means by the word.
+func (f *Finder) served(word string) (Kind, error) {
 	if err := f.connect(); err != nil {
 		return Kind{}, err
 	}

@@ -21,8 +21,8 @@ import (
 // kindsHelp says for the help of these commands which kinds there are.
 const kindsHelp = `
 KIND is a kind of watches.yaml (--watches-file) as kubectl takes it: greeting,
-greetings, greetings.demo.example.com. In a directory without watches.yaml it is
-any kind that the cluster serves, also by its short name.`
+greetings, greetings.demo.example.com. It may also be any other kind that the
+cluster serves, such as one that a program watches in Go, also by its short name.`
 
 // fleetFlags are common to the commands that show and control the resources of a cluster.
 type fleetFlags struct {

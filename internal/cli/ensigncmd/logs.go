@@ -82,7 +82,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 	}
 	printer := &crlog.Printer{Out: cmd.OutOrStdout()}
 	if f.file != "" {
-		return f.fromFile(cmd.InOrStdin(), word, name, printer)
+		return f.fromFile(cmd, word, name, printer)
 	}
 	c, err := f.connect()
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 }
 
 // fromFile needs no cluster.
-func (f *logsFlags) fromFile(input io.Reader, word, name string, to *crlog.Printer) error {
+func (f *logsFlags) fromFile(cmd *cobra.Command, word, name string, to *crlog.Printer) error {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -118,24 +118,25 @@ func (f *logsFlags) fromFile(input io.Reader, word, name string, to *crlog.Print
 	if err != nil {
 		return err
 	}
-	if list != nil {
-		if _, err := kinds.Of(word, list); err != nil {
-			return err
-		}
-	}
 	object := crlog.Object{Kind: word, Namespace: f.namespace, Name: name}
 	if f.namespace == "" {
 		object.Namespace = crlog.AnyNamespace
 	}
-	if f.file == "-" {
-		return to.Copy(object, input)
+	input := io.NopCloser(cmd.InOrStdin())
+	if f.file != "-" {
+		if input, err = os.Open(f.file); err != nil {
+			return err
+		}
 	}
-	file, err := os.Open(f.file)
-	if err != nil {
+	defer input.Close()
+	if err := to.Copy(object, input); err != nil || to.Printed() {
 		return err
 	}
-	defer file.Close()
-	return to.Copy(object, file)
+	fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has no line about %s/%s\n", f.file, word, name)
+	if _, err := kinds.Of(word, list); err != nil && list != nil { // A program may watch it in Go.
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", err)
+	}
+	return nil
 }
 
 // object returns the CR as the log names it.

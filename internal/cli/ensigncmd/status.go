@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,12 +84,15 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 	}
 	rows, errs := view.Look(cmd.Context())
 	failed := f.report(cmd, errs)
+	if len(args) == 0 && f.group == "" && projectInGo() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: kinds that the program of this project watches in Go are left out: name them, or give --group")
+	}
 	if f.structured() {
 		return errors.Join(write(cmd.OutOrStdout(), f.output, rows), exitOf(failed, rows))
 	}
 	table := fleet.NewTable(cmd.OutOrStdout(), widthOf(cmd.OutOrStdout()), f.output == "wide")
 	if len(rows) == 0 && !failed && !f.follow {
-		fmt.Fprintln(cmd.ErrOrStderr(), "there are no such resources")
+		fmt.Fprintln(cmd.ErrOrStderr(), "there are no such resources"+view.Place())
 		return nil
 	}
 	err = table.Print(rows, time.Now())
@@ -102,6 +106,12 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, table.Print([]fleet.Row{row}, time.Now()))
 	})
 	return err
+}
+
+// projectInGo reports whether the working directory has a project of "init --go".
+func projectInGo() bool {
+	text, err := os.ReadFile("PROJECT")
+	return err == nil && strings.Contains("\n"+string(text), "\nrepo: ")
 }
 
 func (f *statusFlags) structured() bool { return f.output == "json" || f.output == "yaml" }
