@@ -45,7 +45,7 @@ func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	r.Values = values
 	inner, refused := e.Engine.Prepare(ctx, r)
 	if refused != nil {
-		return inner, refused
+		return inner, e.hooks.explained(refused, r.Object)
 	}
 	return &work{inner, e, r}, nil
 }

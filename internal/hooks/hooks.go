@@ -24,6 +24,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -98,11 +99,11 @@ func (h *Hooks) values(ctx context.Context, r content.Request) (values map[strin
 			return err
 		})
 		if err == nil {
-			made, err = asJSON(made)
-		}
-		if err == nil {
-			values = made
-			continue
+			if made, err = asJSON(made); err == nil {
+				values = made
+				continue
+			}
+			err = fmt.Errorf("TranslateValues: %w", err)
 		}
 		if !r.Finalizing || !isInvalidSpec(err) {
 			return nil, err
@@ -128,7 +129,7 @@ func (h *Hooks) annotate(ctx context.Context, r content.Request, values map[stri
 			continue
 		}
 		var made map[string]any
-		err := guard(ctx, func() (err error) {
+		err := guard(ctx, "Annotation", func() (err error) {
 			made, err = a.Values(text)
 			return err
 		})
@@ -189,18 +190,39 @@ func (h *Hooks) limit(ctx context.Context) (context.Context, context.CancelFunc)
 // call calls a function of the author, which an option named. ctx is that of limit: where its end is
 // the error, the message says whose time was over.
 func (h *Hooks) call(ctx context.Context, option string, function func() error) error {
-	err := guard(ctx, function)
+	err := guard(ctx, option, function)
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s took longer than the timeout of the watch, %s: %w", option, h.Timeout, err)
 	}
 	return err
 }
 
-// guard calls a function of the author. A panic becomes an error.
-func guard(ctx context.Context, call func() error) (err error) {
+// explained returns a refusal of values, which names the functions that have made them: the message
+// may name fields that the resource does not have.
+func (h *Hooks) explained(refused *content.Outcome, cr *unstructured.Unstructured) *content.Outcome {
+	var makers []string
+	if len(h.Translate) > 0 {
+		makers = append(makers, "TranslateValues")
+	}
+	has := cr.GetAnnotations()
+	for _, a := range h.Annotations {
+		if _, given := has[a.Name]; given {
+			makers = append(makers, fmt.Sprintf("Annotation(%q)", a.Name))
+		}
+	}
+	if len(makers) == 0 || refused.Reason != content.ReasonInvalidSpec {
+		return refused
+	}
+	said := *refused
+	said.Message = content.Shown(said.Message + "\n" + strings.Join(makers, " and ") + " of the operator's program made these values of the resource. Their keys are those of the spec, such as logLevel for the variable log_level")
+	return &said
+}
+
+// guard calls a function of the author, which an option named. A panic becomes an error.
+func guard(ctx context.Context, option string, call func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic in a hook: %v", cause)
+			err = fmt.Errorf("panic in the function of %s: %v", option, cause)
 			logr.FromContextOrDiscard(ctx).Error(nil, "a hook panicked", "stack", string(debug.Stack()))
 		}
 	}()

@@ -207,11 +207,11 @@ func TestErrorsOfHooks(t *testing.T) {
 	}{
 		"the spec is wrong: nothing runs until it changes":  {faulty(wrong), r, content.ReasonInvalidSpec, "spec.size is odd", "refused"},
 		"the values cannot be made now: it is tried again":  {faulty(boom), r, content.ReasonFailed, `boom\x1b[2J`, ""},
-		"values that are no JSON":                           {noJSON, r, content.ReasonFailed, "no JSON", ""},
+		"values that are no JSON":                           {noJSON, r, content.ReasonFailed, "TranslateValues: the values are no JSON", ""},
 		"all annotations that are wrong":                    {odd, r, content.ReasonInvalidAnnotation, "annotation example.com/size: no number\nannotation example.com/colour: red is no colour", "refused"},
 		"an error before the run is its message":            {denied(boom), r, content.ReasonFailed, `boom\x1b[2J`, ""},
 		"an error before the run about the spec":            {denied(wrong), r, content.ReasonInvalidSpec, "spec.size is odd", ""},
-		"a panic is an error":                               {panicking, r, content.ReasonFailed, "panic in a hook: by accident", ""},
+		"a panic is an error":                               {panicking, r, content.ReasonFailed, "panic in the function of PreHook: by accident", ""},
 		"an error after the run":                            {late(boom), r, content.ReasonFailed, `boom\x1b[2J`, "run"},
 		"an error without a text":                           {late(errors.New("")), r, content.ReasonFailed, "does not say why", "run"},
 		"a wrong spec holds no deletion up":                 {faulty(wrong), deleted, content.ReasonSuccessful, "", "run"},
@@ -364,6 +364,23 @@ func TestWhatTheContentRefusesStaysRefused(t *testing.T) {
 	h := before(func(*unstructured.Unstructured, values) error { panic("before") })
 	if got := attempt(t, inner, h, request(nil)); got.Message != "no" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestARefusalOfMadeValuesNamesTheFunctions: the user's spec does not have the fields.
+func TestARefusalOfMadeValuesNamesTheFunctions(t *testing.T) {
+	r := request(values{"size": int64(1)})
+	made := translate(func(values) (values, error) { return values{"log_level": "a"}, nil })
+	made.Annotations = []hooks.Annotation{annotation("colour", func(string) (map[string]any, error) { return values{"a": 1}, nil }), annotation("absent", func(string) (map[string]any, error) { return nil, nil })}
+	for reason, want := range map[content.Reason]string{
+		content.ReasonInvalidSpec: "no\nTranslateValues and Annotation(\"example.com/colour\") of the operator's program made these values of the resource. ",
+		content.ReasonFailed:      "no",
+	} {
+		inner := succeeded()
+		inner.refuses = content.Refusal(reason, errors.New("no"))
+		if got := attempt(t, inner, made, r); !strings.HasPrefix(got.Message, want) || reason == content.ReasonFailed && got.Message != want || inner.refuses.Message != "no" {
+			t.Errorf("got %+v", got)
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ func OverrideValues(values map[string]any) WatchOption {
 // what the TranslateValues before has made. Whatever it returns is as untrusted as the spec:
 // templates in it stay text. It may read the cluster, through a client that f has.
 //
+// The keys are those of the spec. For a role or playbook they become names of variables afterwards:
+// logLevel becomes log_level. (OverrideValues takes names of variables.)
+//
 // It is called before each look and run, may be called twice for one, and is called once for each
 // resource after a restart: with CodeVersion, a resource runs then if the values are others than
 // at its last run. A time or a random number in them makes every resource run.
@@ -106,7 +109,8 @@ func PostHook(f func(ctx context.Context, cr *unstructured.Unstructured, outcome
 }
 
 // Annotation gives resources an annotation of the program's own. f makes values of its text, which
-// go over those of the resource and of TranslateValues, and are as untrusted as these. An error
+// go over those of the resource and of TranslateValues, and are as untrusted as these. Their keys
+// are those of the spec, as with TranslateValues: logLevel, not log_level. An error
 // says what is wrong with the text: the reason is InvalidAnnotation, and nothing runs until the
 // resource changes. A change of the annotation triggers a run.
 func Annotation(name string, f func(text string) (values map[string]any, err error)) WatchOption {

@@ -87,7 +87,7 @@ var _ = Describe("functions around runs", func() {
 				"refused":      "True/InvalidSpec: spec.text is refused",
 				"untranslated": "True/Failed: no words for it",
 				"stopped":      "True/Failed: not with {{ 6*7 }} stopped",
-				"panicking":    "True/Failed: panic in a hook: by accident",
+				"panicking":    "True/Failed: panic in the function of PreHook: by accident",
 				"unreported":   "True/Failed: it was not reported",
 			} {
 				By("a CR that is " + text)
