@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -74,12 +73,9 @@ func (b *Bench) Close() error {
 // Watches returns the watches, with their content.
 func (b *Bench) Watches() []watches.Watch { return b.watches }
 
-// Reconciler returns a Reconciler for RunOnce, whose runs are observed by observer. owned is
+// Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by observer. owned is
 // false for CRs that the API server does not have: what their runs create gets no owner.
 func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
-	if !b.ansible.claims(Watch{Watch: watch}) {
-		return nil, fmt.Errorf("the content of %s is a chart: run-once runs roles and playbooks, helm template shows what a chart gives", watch.GVK.GroupKind())
-	}
 	p, err := b.proxy(owned)
 	if err != nil {
 		return nil, err

@@ -44,6 +44,16 @@ func TestVariablesAreThoseThatAnsibleSees(t *testing.T) {
 	}
 }
 
+func TestAChartHasNoVariables(t *testing.T) {
+	list := greetings()
+	list[0].Chart = &watches.Chart{Path: "charts/hello"}
+	var out, notes bytes.Buffer
+	err := Variables(t.Context(), Options{File: "-", Input: []byte(greeting), Namespace: "demo", Out: &out, Err: &notes}, nil, list, false)
+	if err == nil || !strings.Contains(err.Error(), "is a chart: run-once runs roles and playbooks") || out.Len()+notes.Len() > 0 {
+		t.Errorf("got %v, %q and %q", err, out.String(), notes.String())
+	}
+}
+
 func TestFaultsOfAFile(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                            "has no object",
