@@ -242,6 +242,23 @@ func TestNoLogLineIsDropped(t *testing.T) {
 	}
 }
 
+// TestWarningsHaveALevelOfTheirOwn: alerts on the level see them.
+func TestWarningsHaveALevelOfTheirOwn(t *testing.T) {
+	for args, want := range map[string]string{
+		"--log-format=console": "WARN\tWARNING: it is odd", "--log-format=json": `{"level":"warn"`, "--zap-log-level=error": "",
+	} {
+		var out bytes.Buffer
+		options, err := parse(t, args).Complete(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Logger.WithValues("a", 1).Info("WARNING: it is odd", "b", 2)
+		if !strings.Contains(out.String(), want) || (out.Len() == 0) != (want == "") {
+			t.Errorf("%s: want %q, got %q", args, want, out.String())
+		}
+	}
+}
+
 func TestLogLevels(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"the usual one":             {"", "INFO"},
@@ -293,9 +310,11 @@ func TestTimeEncodings(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	var out bytes.Buffer
-	root := NewVersionCommand(Build{Version: "v1.2.3", Commit: "abc"})
+	root := &cobra.Command{Use: "manager"}
+	root.AddCommand(NewVersionCommand(Build{Version: "v1.2.3", Commit: "abc"}))
 	root.SetOut(&out)
-	if err := root.ExecuteContext(context.Background()); err != nil || out.String() != "ensign v1.2.3 (commit abc)\n" {
+	root.SetArgs([]string{"version"})
+	if err := root.ExecuteContext(context.Background()); err != nil || out.String() != "manager v1.2.3 (commit abc)\n" {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }

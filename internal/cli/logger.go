@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -23,7 +24,7 @@ func (f *Flags) setLogger(o *config.Options, out io.Writer) error {
 		// zap.New samples the lines unless the level is below debug: of more than 100 lines a
 		// second with the same message, such as those of tasks, it would drop most.
 		// IncreaseLevel then sets the level that the flags ask for.
-		zap.Level(zapcore.Level(math.MinInt8)), zap.RawZapOpts(uberzap.IncreaseLevel(f.logLevel())),
+		zap.Level(zapcore.Level(math.MinInt8)), zap.RawZapOpts(uberzap.IncreaseLevel(f.logLevel()), uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return warnings{core} })),
 	}
 	if f.zap.StacktraceLevel == nil {
 		// A stack trace does not help users; --zap-stacktrace-level switches it on again.
@@ -49,6 +50,19 @@ func (f *Flags) setLogger(o *config.Options, out io.Writer) error {
 	}
 	o.Logger = zap.New(settings...)
 	return nil
+}
+
+// warnings gives lines that begin with WARNING the level of warnings, which logr does not know, so
+// that alerts on the level see them.
+type warnings struct{ zapcore.Core }
+
+func (w warnings) With(fields []zapcore.Field) zapcore.Core { return warnings{w.Core.With(fields)} }
+
+func (w warnings) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Level == zapcore.InfoLevel && strings.HasPrefix(entry.Message, "WARNING") {
+		entry.Level = zapcore.WarnLevel
+	}
+	return w.Core.Check(entry, checked)
 }
 
 // format returns the log format from --log-format, or from the older flag --zap-encoder if

@@ -74,7 +74,7 @@ func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error
 		Manager: m, list: list, registerer: &registrations{Registerer: m.options.Registerer}, supervisors: map[schema.GroupVersionKind]*controller.Supervisor{},
 	}
 	for _, step := range []func(context.Context) error{
-		c.prepare, c.reachServer, c.observeRuns, c.followObjects, c.serveRuns, c.readObjects, c.addWatches,
+		c.prepare, c.reachServer, c.lookForNamespaces, c.observeRuns, c.followObjects, c.serveRuns, c.readObjects, c.addWatches,
 	} {
 		if err := step(ctx); err != nil {
 			return c, err
@@ -131,7 +131,11 @@ func ReachServer(log logr.Logger, restConfig *rest.Config) error {
 }
 
 func (c *components) logStart() {
-	c.options.Logger.Info("starting", "version", c.options.Version, "commit", c.options.Commit, "watches", len(c.list), "maxConcurrentRuns", c.slots.Limit())
+	what := []any{"version", c.options.Version, "commit", c.options.Commit, "watches", len(c.list), "maxConcurrentRuns", c.slots.Limit()}
+	if len(c.namespaces) > 0 {
+		what = append(what, "namespaces", c.namespaces)
+	}
+	c.options.Logger.Info("starting", what...)
 }
 
 // close releases what compose has taken. All runs have ended.
