@@ -238,13 +238,16 @@ deploy: ## Install the CRDs and run the manager of image IMG (OVERLAY=high-avail
 undeploy: ensign ## Remove what deploy made (FORCE=1: and custom resources, without their finalizers).
 	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh undeploy
 
+# hack/bundle is a module of its own.
+bundle = cd hack/bundle && ../compile/compile.sh bundle -buildvcs=false -o ../../bin/bundle .
+
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: config/default with image IMG.
-	@go -C hack/bundle run . -image $(IMG) install
+	@$(bundle) && ../../bin/bundle -image $(IMG) install
 
 .PHONY: bundle
 bundle: ## Write and validate dist/bundle, for the Operator Lifecycle Manager, with image IMG.
-	@go -C hack/bundle run . -image $(IMG) bundle
+	@$(bundle) && ../../bin/bundle -image $(IMG) bundle
 
 .PHONY: pictures
 pictures: build controlplane python bin/devcluster ## Draw docs/images from what the programs print, on a cluster of its own (a minute).

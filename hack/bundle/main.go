@@ -29,6 +29,8 @@ func main() {
 			fmt.Fprintln(os.Stderr, "bundle:", err)
 			os.Exit(1)
 		}
+		wrote, _ := filepath.Abs(filepath.Join(*out, map[string]string{"install": "install.yaml", "bundle": "bundle"}[what])) // It was just written.
+		fmt.Fprintln(os.Stderr, "wrote", wrote)
 	}
 }
 
