@@ -130,7 +130,7 @@ programs() {
       inside "$image" --user 1001:0 -- $command | sed -n 1p
     done
   done
-  inside ensign --user 1001:0 -- /usr/bin/tini -- /usr/local/bin/manager version | grep -x 'ensign test (commit 0000000)'
+  inside ensign --user 1001:0 -- /usr/bin/tini -- /usr/local/bin/manager version | grep -x 'manager test (commit 0000000)'
 }
 
 # Without any network: what the base image has satisfies what operators ask for.

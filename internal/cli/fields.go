@@ -33,8 +33,11 @@ func SayFlags(err error) error {
 			text = strings.ReplaceAll(text, field, "--"+flag)
 		}
 	}
-	if errors.Is(err, syscall.EADDRINUSE) && len(fields) == 0 { // controller-runtime names no setting.
+	switch inUse := errors.Is(err, syscall.EADDRINUSE); {
+	case inUse && len(fields) == 0: // controller-runtime names no setting.
 		text += " (another process has this port: choose another by --metrics-bind-address or --pprof-bind-address; 0 switches the listener off)"
+	case inUse && !strings.Contains(text, "choose another"):
+		text += " (another process has this port: choose another)"
 	}
 	if errors.Is(err, operator.ErrUnreachable) {
 		text += " (--kubeconfig and KUBECONFIG choose another kubeconfig)"

@@ -17,13 +17,13 @@ import (
 func TestErrorsOfFieldsNameTheFlags(t *testing.T) {
 	broken := errors.New("it is broken")
 	for want, err := range map[string]error{
-		"--run-dir: it is broken":                            &options.Error{Field: "RunDir", Err: broken},
-		"--ansible-verbosity=8: it is broken":                &options.Error{Field: "AnsibleVerbosity", Value: "8", Err: broken},
-		"--ansible-log-events=x: it is broken":               &options.Error{Field: "TaskEvents", Value: "x", Err: broken},
-		"start: --leader-elect-lease-duration: it is broken": fmt.Errorf("start: %w", &options.Error{Field: "ctrl.Options.LeaseDuration", Err: broken}),
-		"--proxy-port: it is broken\nanother":                errors.Join(fmt.Errorf("%w", &options.Error{Field: "ProxyPort", Err: broken}), errors.New("another")),
-		"--proxy-port=1: address already in use":             &options.Error{Field: "ProxyPort", Value: "1", Err: syscall.EADDRINUSE},
-		"no field":                                           errors.New("no field"),
+		"--run-dir: it is broken":                                                                &options.Error{Field: "RunDir", Err: broken},
+		"--ansible-verbosity=8: it is broken":                                                    &options.Error{Field: "AnsibleVerbosity", Value: "8", Err: broken},
+		"--ansible-log-events=x: it is broken":                                                   &options.Error{Field: "TaskEvents", Value: "x", Err: broken},
+		"start: --leader-elect-lease-duration: it is broken":                                     fmt.Errorf("start: %w", &options.Error{Field: "ctrl.Options.LeaseDuration", Err: broken}),
+		"--proxy-port: it is broken\nanother":                                                    errors.Join(fmt.Errorf("%w", &options.Error{Field: "ProxyPort", Err: broken}), errors.New("another")),
+		"--proxy-port=1: address already in use (another process has this port: choose another)": &options.Error{Field: "ProxyPort", Value: "1", Err: syscall.EADDRINUSE},
+		"no field": errors.New("no field"),
 	} {
 		got := SayFlags(err)
 		if got.Error() != want || !errors.Is(got, err) {

@@ -13,7 +13,7 @@ func NewVersionCommand(build Build) *cobra.Command {
 		Short: "Print the version and the commit of this build",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ensign %s (commit %s)\n", build.Version, build.Commit)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s (commit %s)\n", cmd.Root().Name(), build.Version, build.Commit)
 			return err
 		},
 	}

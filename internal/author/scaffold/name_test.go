@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,5 +79,18 @@ func TestWhereNoProjectCanBe(t *testing.T) {
 	plan, err := Init(t.TempDir(), Project{Domain: "io", ProjectName: "shop"}, Kind{NoGroup: true, Version: "v1", Kind: "Web", GenerateRole: true})
 	if err == nil || !strings.Contains(err.Error(), "the API group io has no dot") {
 		t.Errorf("got %v, %v", plan, err)
+	}
+}
+
+// TestTheFaultOfANameSaysWhereItComesFrom: a name that was given is not called a default.
+func TestTheFaultOfANameSaysWhereItComesFrom(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "no_name")
+	for name, want := range map[string]string{
+		"":      `the directory's name, which --project-name replaces: "no_name": write`,
+		"no_no": `--project-name: "no_no": write`,
+	} {
+		if _, err := Init(dir, Project{Domain: "my.tld", ProjectName: name}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: got %v", name, err)
+		}
 	}
 }

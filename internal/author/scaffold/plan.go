@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -108,7 +109,8 @@ func (p *Plan) Write() error {
 	}
 	for _, f := range p.files {
 		if err := p.write(f); err != nil {
-			return fmt.Errorf("write %s: %w", f.path, err)
+			dir, _ := filepath.Abs(p.dir) // Without it the path is shown as it was given.
+			return fmt.Errorf("write %s into the directory %s, which has to be writable: %w", f.path, cmp.Or(dir, p.dir), err)
 		}
 	}
 	return nil

@@ -50,14 +50,16 @@ func Init(dir string, p Project, kinds ...Kind) (*Plan, error) {
 	if len(kinds) > 0 && p.Domain == "" {
 		p.Domain = kinds[0].domain()
 	}
+	named := "--project-name"
 	if p.ProjectName == "" {
+		named = "the directory's name, which --project-name replaces"
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, fmt.Errorf("find the directory: %w", err)
 		}
 		p.ProjectName = strings.ToLower(filepath.Base(absolute))
 	}
-	if err := p.check(); err != nil {
+	if err := p.check(named); err != nil {
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, projectFile)); err == nil {
@@ -98,7 +100,8 @@ func Init(dir string, p Project, kinds ...Kind) (*Plan, error) {
 	return plan, err
 }
 
-func (p Project) check() error {
+// check returns all faults. named says where the project's name comes from.
+func (p Project) check(named string) error {
 	var errs []error
 	if p.Domain == "" {
 		errs = append(errs, errors.New("--domain is missing: the API groups of the kinds end with it, as in --domain example.com"))
@@ -115,8 +118,8 @@ func (p Project) check() error {
 		wrong = append(wrong, "too long")
 	}
 	if len(wrong) > 0 {
-		errs = append(errs, fmt.Errorf("--project-name=%q (by default the directory's name): write lower case letters, digits and hyphens, at most %d, beginning and ending with a letter or digit",
-			p.ProjectName, validation.DNS1123LabelMaxLength-len(longestSuffix)))
+		errs = append(errs, fmt.Errorf("%s: %q: write lower case letters, digits and hyphens, at most %d, beginning and ending with a letter or digit",
+			named, p.ProjectName, validation.DNS1123LabelMaxLength-len(longestSuffix)))
 	}
 	return errors.Join(errs...)
 }
