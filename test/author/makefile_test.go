@@ -99,7 +99,13 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 					d.run(0, "make", "docker-push", "IMG=registry.example/shop:1")
 					d.wants(d.dockerSaw(), "push registry.example/shop:1\n")
 				},
-				"deploy":    func() { d.deploys(p) },
+				"deploy": func() { d.deploys(p) },
+				"build-installer": func() {
+					d.run(0, "make", "build-installer", "IMG=registry.example/shop:1")
+					d.wants(d.run(0, "kubectl", "apply", "--dry-run=client", "-f", "dist/install.yaml"), "deployment.apps/"+p.name+"-manager created (dry run)")
+					d.wants(d.run(0, "cat", "dist/install.yaml"), "image: registry.example/shop:1\n")
+					d.wants(d.run(2, "make", "build-installer", "OVERLAY=nowhere"), "there is no config/overlays/nowhere. There are: jobs")
+				},
 				"undeploy":  func() {}, // With deploy.
 				"install":   func() {}, // With uninstall.
 				"uninstall": func() { d.installsAndUninstalls(p) },
