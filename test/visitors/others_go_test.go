@@ -93,7 +93,7 @@ var _ = Describe("the operator in Go", Ordered, func() {
 			}},
 			"backend":  {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "-backend", "backend", func(l map[string]any) map[string]any { return pods(l, map[string]any{}) }},
 			"frontend": {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "-frontend", "frontend", func(l map[string]any) map[string]any { return pods(l, map[string]any{}) }},
-			"claim": {schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, "-mysql-0", "database", func(map[string]any) map[string]any {
+			"claim": {schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, "-mysql", "database", func(map[string]any) map[string]any {
 				return map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "none", "resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}}}
 			}},
 		}
@@ -106,9 +106,6 @@ var _ = Describe("the operator in Go", Ordered, func() {
 				object.SetGroupVersionKind(k.of)
 				object.SetNamespace(space)
 				object.SetName(name + k.name)
-				if what == "claim" {
-					object.SetName("data-" + object.GetName())
-				}
 				if k.spec != nil {
 					object.Object["spec"] = k.spec(labels)
 				}

@@ -70,7 +70,7 @@ var _ = Describe("the operators of examples/visitors", func() {
 	It("make the same objects", func(ctx context.Context) {
 		want := made(ctx, "ansible")
 		Expect(slices.Sorted(maps.Keys(want))).To(Equal([]string{
-			"Deployment/lobby-backend", "Deployment/lobby-frontend", "Secret/lobby-mysql",
+			"Deployment/lobby-backend", "Deployment/lobby-frontend", "PersistentVolumeClaim/lobby-mysql", "Secret/lobby-mysql",
 			"Service/lobby-backend", "Service/lobby-frontend", "Service/lobby-mysql", "StatefulSet/lobby-mysql",
 		}))
 		for _, variant := range variants[1:] {
@@ -135,7 +135,7 @@ func made(ctx context.Context, variant string) map[string]any {
 	found := map[string]any{}
 	Eventually(ctx, func(g Gomega) {
 		found = objects(ctx, g, space)
-		g.Expect(found).To(HaveLen(7))
+		g.Expect(found).To(HaveLen(8))
 	}).Should(Succeed())
 	password := ground.Kubectl(ctx, "get", "secret", "lobby-mysql", "--namespace="+space, "--output=jsonpath={.data}")
 	By("another run, which changes no password")
@@ -248,7 +248,7 @@ func operator(ctx context.Context, variant string) (metrics string, end func()) 
 // objects returns those of a site that are there, comparable.
 func objects(ctx context.Context, g Gomega, space string) map[string]any {
 	found := map[string]any{}
-	for _, of := range []schema.GroupVersionKind{{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}} {
+	for _, of := range ofSites {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(of)
 		g.Expect(ground.Client.List(ctx, list, client.InNamespace(space), client.MatchingLabels{"app.kubernetes.io/name": "visitors"})).To(Succeed())
@@ -273,6 +273,7 @@ func saidOf(g Gomega, object *unstructured.Unstructured) map[string]any {
 	if data, ok := object.Object["data"].(map[string]any); ok {
 		said["keys"] = slices.Sorted(maps.Keys(data))
 	}
+	unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
 	if spec, ok := object.Object["spec"].(map[string]any); ok && spec["clusterIP"] != "None" {
 		delete(spec, "clusterIP")
 		delete(spec, "clusterIPs")

@@ -115,11 +115,7 @@ func (i Images) database(app *examplecomv1.VisitorsApp) *appsv1.StatefulSet {
 			ServiceName: nameOf(app, database),
 			// A pod that never becomes ready is replaced when it is corrected.
 			PodManagementPolicy: appsv1.ParallelPodManagement,
-			// The volume goes with the site, and not when somebody scales the database down.
-			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-				WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
-			},
-			Selector: &metav1.LabelSelector{MatchLabels: labels(app, database)},
+			Selector:            &metav1.LabelSelector{MatchLabels: labels(app, database)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels(app, database)},
 				Spec: corev1.PodSpec{
@@ -127,19 +123,25 @@ func (i Images) database(app *examplecomv1.VisitorsApp) *appsv1.StatefulSet {
 					SecurityContext:              security,
 					Containers:                   []corev1.Container{i.server(app)},
 					Volumes: []corev1.Volume{
+						{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: nameOf(app, database)}}},
 						{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 						{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 					},
 				},
 			},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-				ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: labels(app, database)},
-				Spec: corev1.PersistentVolumeClaimSpec{
-					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-				},
-			}},
+		},
+	}
+}
+
+// volume is the PVC of the database: an object like the others, with an owner. Of volumeClaimTemplates the
+// StatefulSet would take, and delete, whatever PVC there is of the name.
+func volume(app *examplecomv1.VisitorsApp) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metadata(app, database),
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +25,7 @@ func (r *refusal) Error() string { return r.message }
 // one that belongs to somebody else: whoever may create a VisitorsApp must not change, use or delete
 // objects of others by its name. The proof is the UID of an owner, since anybody can choose names
 // and labels.
-func (r *VisitorsAppReconciler) find(ctx context.Context, app *examplecomv1.VisitorsApp, object client.Object, owners ...types.UID) (bool, error) {
+func (r *VisitorsAppReconciler) find(ctx context.Context, app *examplecomv1.VisitorsApp, object client.Object) (bool, error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	err := r.Direct.Get(ctx, client.ObjectKeyFromObject(object), object)
 	switch {
@@ -34,7 +33,7 @@ func (r *VisitorsAppReconciler) find(ctx context.Context, app *examplecomv1.Visi
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look for %s %s: %w", kind, object.GetName(), err)
-	case ownedBy(object, append(owners, app.UID)...):
+	case ownedBy(object, app.UID):
 		return true, nil
 	}
 	theirs := fmt.Sprintf("belongs to %s, not", ownerOf(object))
@@ -45,12 +44,12 @@ func (r *VisitorsAppReconciler) find(ctx context.Context, app *examplecomv1.Visi
 		kind, object.GetNamespace(), object.GetName(), theirs, app.Name)}
 }
 
-// ownedBy reports whether one of the owners has one of the UIDs, and no other object is the controller.
-func ownedBy(object client.Object, uids ...types.UID) bool {
-	if controller := metav1.GetControllerOf(object); controller != nil && !slices.Contains(uids, controller.UID) {
+// ownedBy reports whether one of the owners has the UID, and no other object is the controller.
+func ownedBy(object client.Object, uid types.UID) bool {
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.UID != uid {
 		return false
 	}
-	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
 // ownerOf returns what owns an object, "" if nothing does.
@@ -70,20 +69,11 @@ func ownerOf(object client.Object) string {
 	return ""
 }
 
-// checkVolume fails if the database would use a volume that belongs to somebody else: it would be
-// deleted with the database. A StatefulSet that deletes its volumes owns them.
-func (r *VisitorsAppReconciler) checkVolume(ctx context.Context, app *examplecomv1.VisitorsApp, database *appsv1.StatefulSet, begun bool) error {
-	claim := &corev1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: "data-" + database.Name + "-0"},
-	}
-	var owners []types.UID
-	if begun {
-		owners = append(owners, database.UID)
-	}
-	there, err := r.find(ctx, app, claim, owners...)
-	if there && begun && ownerOf(claim) == "" {
-		return nil // The StatefulSet has just made it, and becomes its owner in a moment.
-	}
+// checkPod fails for a pod of somebody else that the StatefulSet would take up and replace, by its name
+// and its labels.
+func (r *VisitorsAppReconciler) checkPod(ctx context.Context, app *examplecomv1.VisitorsApp) error {
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metadata(app, database)}
+	pod.Name += "-0"
+	_, err := r.find(ctx, app, pod)
 	return err
 }

@@ -42,9 +42,9 @@ type VisitorsAppReconciler struct {
 // +kubebuilder:rbac:groups=example.com,resources=visitorsapps/status,verbs=patch
 // +kubebuilder:rbac:groups=example.com,resources=visitorsapps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
 
 // Reconcile does what can be done and says what it found. It waits for nothing: what was not ready
 // brings the VisitorsApp back when it is.
@@ -79,7 +79,7 @@ func (r *VisitorsAppReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 // nothing if one of the names is somebody else's.
 func (r *VisitorsAppReconciler) keep(ctx context.Context, app *examplecomv1.VisitorsApp) (kept workloads, err error) {
 	kept.database, kept.backend, kept.frontend = r.Images.database(app), r.Images.backend(app), r.Images.frontend(app)
-	first := []client.Object{service(app, database, 3306), kept.database}
+	first := []client.Object{volume(app), service(app, database, 3306), kept.database}
 	then := []client.Object{service(app, backend, 8000), kept.backend, service(app, frontend, 3000), kept.frontend}
 	exists := map[client.Object]bool{}
 	for _, object := range slices.Concat(first, then) {
@@ -90,8 +90,10 @@ func (r *VisitorsAppReconciler) keep(ctx context.Context, app *examplecomv1.Visi
 		object.SetUID(there.GetUID()) // The API server refuses to apply it to another object of the name.
 	}
 	kept.begun = exists[kept.backend]
-	if err := r.checkVolume(ctx, app, kept.database, exists[kept.database]); err != nil {
-		return kept, err
+	if !exists[kept.database] {
+		if err := r.checkPod(ctx, app); err != nil {
+			return kept, err
+		}
 	}
 	if err := r.choosePasswords(ctx, app, exists[kept.database]); err != nil {
 		return kept, err
@@ -149,8 +151,8 @@ func (r *VisitorsAppReconciler) apply(ctx context.Context, app *examplecomv1.Vis
 }
 
 // remove deletes the parts of a site in their reverse order, each when what stood on it is gone with its
-// pods. The end of each brings the VisitorsApp back. Services and the Secret go with it, the volume's
-// claim with the StatefulSet.
+// pods. The end of each brings the VisitorsApp back. The PVC, the Services
+// and the Secret go with it.
 func (r *VisitorsAppReconciler) remove(ctx context.Context, app *examplecomv1.VisitorsApp) error {
 	parts := []client.Object{
 		&appsv1.Deployment{ObjectMeta: metadata(app, frontend)}, &appsv1.Deployment{ObjectMeta: metadata(app, backend)}, &appsv1.StatefulSet{ObjectMeta: metadata(app, database)},
@@ -182,5 +184,6 @@ func (r *VisitorsAppReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
+		Owns(&corev1.PersistentVolumeClaim{}).
 		Complete(r)
 }

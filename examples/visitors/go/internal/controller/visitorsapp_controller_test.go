@@ -190,8 +190,8 @@ func TestObjectsOfOthersAreNotTouched(t *testing.T) {
 		"Service site-backend":     func() client.Object { return &corev1.Service{ObjectMeta: labelled("site-backend", backend)} },
 		"Deployment site-frontend": func() client.Object { return &appsv1.Deployment{ObjectMeta: labelled("site-frontend", frontend)} },
 		"Service site-frontend":    func() client.Object { return &corev1.Service{ObjectMeta: labelled("site-frontend", frontend)} },
-		"PersistentVolumeClaim data-site-mysql-0": func() client.Object {
-			return &corev1.PersistentVolumeClaim{ObjectMeta: labelled("data-site-mysql-0", database)}
+		"PersistentVolumeClaim site-mysql": func() client.Object {
+			return &corev1.PersistentVolumeClaim{ObjectMeta: labelled("site-mysql", database)}
 		},
 	}
 	owners := map[string]struct {
