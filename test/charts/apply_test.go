@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,29 +71,26 @@ var _ = Describe("a chart in which a variable stands twice", func() {
 		}
 	}
 
-	It("is refused with object, field and remedy, and what is there stays", func(ctx context.Context) {
+	It("is patched, as server-side apply refuses it, and applied again without the second entry", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "deployment.yaml": twice}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "refused", level("debug"))
 		s.Create(ctx, cr)
-		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "InstallError"), HaveField("Message", And(
-			ContainSubstring("refused"), ContainSubstring("apps/v1, Kind=Deployment"), ContainSubstring(`.spec.template.spec.containers[name="main"].env`), ContainSubstring("apply: client"),
-		))))
-		made := &corev1.ConfigMap{}
-		Expect(objectNamed(s, "refused-a", made)(ctx)).To(Succeed())
-		Eventually(ctx, s.Failed(cr)).Should(BeNumerically(">=", 3))
-		again := &corev1.ConfigMap{}
-		Expect(objectNamed(s, "refused-a", again)(ctx)).To(Succeed())
-		Expect(again.UID).To(Equal(made.UID), "an attempt that cannot succeed uninstalls nothing")
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info", "LEVEL=debug"}))
+		Eventually(ctx, notes(cr, "AppliedByPatch")).Should(ConsistOf(And(ContainSubstring("Deployment "+s.Namespace+"/refused"), ContainSubstring(`.spec.template.spec.containers[name="main"].env`))))
 
 		By("values without the second entry")
 		change(ctx, cr, `{"spec":{"extraEnv":[]}}`)
 		succeeded(ctx, s, cr)
+		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info"}))
+		made := &appsv1.Deployment{}
+		Expect(objectNamed(s, "refused", made)(ctx)).To(Succeed())
+		Expect(managers(made)).NotTo(ContainElement(HavePrefix("helm-patch/")))
 
 		By("an upgrade that brings it")
 		change(ctx, cr, `{"spec":{"extraEnv":[{"name":"LEVEL","value":"debug"}]}}`)
-		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UpgradeError"), HaveField("Message", And(
-			ContainSubstring(`.spec.template.spec.containers[name="main"].env`), ContainSubstring("apply: client")))))
-		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info"}))
+		succeeded(ctx, s, cr)
+		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info", "LEVEL=debug"}))
 
 		By("the switch, for the release that is there")
 		Expect(s.Manager.Stop()).To(Succeed())

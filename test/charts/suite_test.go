@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	read("memcached/crds/memcacheds.yaml", memcacheds)
 	// The charts of this suite have other values than those of the example.
 	hellos.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting), harness.Definition(rival), clusterWide(tenant))
+	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting), harness.Definition(rival), clusterWide(tenant), tanks())
 })
 
 // read reads a file of the examples.

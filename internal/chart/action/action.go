@@ -27,8 +27,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
-	"github.com/ensign-operator/ensign/internal/chart/fields"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
@@ -36,7 +36,7 @@ import (
 // Run carries out the order at the API server of the kubeconfig. tell is called with each step, and
 // with what is left. Log lines of Helm go to text.
 func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, tell func(order.Record)) error {
-	kube.ManagedFieldsManager = helmclient.FieldManager
+	kube.ManagedFieldsManager = objects.FieldManager
 	r, err := newRun(o, kubeconfig, text)
 	if err != nil {
 		return err
@@ -165,7 +165,10 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if !ok {
 		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
 	}
-	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, Until: time.Now().Add(o.Timeout), ByClient: o.ApplyByClient, Ignored: fields.NewIgnored(o.DriftIgnore)}
+	r.client = &helmclient.Client{
+		Client: helm, Objects: r.cluster.Client, Timeout: o.Timeout, Until: time.Now().Add(o.Timeout),
+		Applier: objects.Applier{Name: o.Name, Namespace: o.Namespace, Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient},
+	}
 	r.client.Own = func(live metav1.Object) bool { return records.Linked(live, o.Seal.Owner) }
 	r.config.KubeClient = r.client
 	return r, nil

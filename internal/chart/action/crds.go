@@ -3,8 +3,6 @@ package action
 import (
 	"bytes"
 	"fmt"
-
-	"helm.sh/helm/v4/pkg/kube"
 )
 
 // replaceCRDs applies the definitions of the chart's directory crds.
@@ -14,7 +12,7 @@ func (r *run) replaceCRDs() error {
 		if err != nil {
 			return fmt.Errorf("read the CRD %s: %w", crd.Name, err)
 		}
-		if _, err := r.config.KubeClient.Update(nil, resources, kube.ClientUpdateOptionServerSideApply(true, true)); err != nil {
+		if err := r.client.ReplaceCRDs(resources); err != nil {
 			return fmt.Errorf("replace the CRD %s: %w", crd.Name, err)
 		}
 	}

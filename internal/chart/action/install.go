@@ -27,7 +27,8 @@ func (r *run) install(ctx context.Context) error {
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
 	a.SkipCRDs, a.TakeOwnership = r.SkipCRDs || r.ReplaceCRDs, r.Adopt
 	a.ServerSideApply, a.ForceConflicts = !r.ApplyByClient, (r.Adopt || again) && !r.ApplyByClient
-	a.WaitStrategy, a.Timeout, a.SkipSchemaValidation = r.waitStrategy(), r.Timeout, true // The manager has checked the values.
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	a.SkipSchemaValidation, a.DisableOpenAPIValidation = true, true // The manager has checked the values, and the API server checks the objects.
 	r.config.Releases.MaxHistory = r.MaxHistory
 	r.client.Replace = again // What cannot be changed has never worked.
 	_, err = a.RunWithContext(ctx, r.chart, r.Values)

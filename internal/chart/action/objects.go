@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	chartobjects "github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
@@ -101,7 +101,7 @@ func (r *run) refuseOthers(ctx context.Context) error {
 		if live == nil {
 			continue
 		}
-		if other := helmclient.OtherRelease(live, r.Namespace, r.Name); other != "" {
+		if other := chartobjects.OtherRelease(live, r.Namespace, r.Name); other != "" {
 			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to no release", manifest.Name(object), other)
 		}
 	}
@@ -120,7 +120,7 @@ func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
 	r.config.CustomTemplateFuncs = r.evaluate(ctx, chart)
 	a := action.NewInstall(r.config)
 	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
-	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.IsUpgrade = true, true, true, r.Action == order.Upgrade
+	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.DisableOpenAPIValidation, a.IsUpgrade = true, true, true, true, r.Action == order.Upgrade
 	made, err := a.RunWithContext(ctx, chart, r.Values)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (r *run) upgrade(ctx context.Context) error {
 	a := action.NewUpgrade(r.config)
 	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
-	a.SkipCRDs, a.SkipSchemaValidation, a.TakeOwnership = true, true, r.Adopt
+	a.SkipCRDs, a.SkipSchemaValidation, a.DisableOpenAPIValidation, a.TakeOwnership = true, true, true, r.Adopt
 	a.ServerSideApply, a.ForceConflicts = strconv.FormatBool(!r.ApplyByClient), !r.ApplyByClient
 	r.client.Replace = r.Force
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,25 +12,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ensign-operator/ensign/internal/chart/drift"
-	"github.com/ensign-operator/ensign/internal/chart/fields"
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// The reasons of the Events that tell of drift.
+// The reasons of the Events that tell of objects.
 const (
 	eventRepaired = "Repaired"
 	eventDrifted  = "Drifted"
 	eventUnused   = "DriftIgnoreUnused"
+	// eventPatched names an object that server-side apply refuses.
+	eventPatched = "AppliedByPatch"
 )
 
 // detector returns what compares the objects of the release, as they were applied. What it sees gets
 // into the sight.
-func (w *work) detector(f *found) *drift.Detector {
-	return &drift.Detector{
-		Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignored: fields.NewIgnored(w.engine.Watch.Chart.DriftIgnore), Saw: w.saw(&f.sight),
-		ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
+func (w *work) detector(f *found) *objects.Detector {
+	return &objects.Detector{
+		Cluster: f.cluster, Saw: w.saw(&f.sight), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
+		Applier: objects.Applier{
+			Name: w.name, Namespace: w.namespace, Ignored: objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore),
+			ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
+		},
 	}
 }
 
@@ -40,6 +45,7 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 		objects := drifted(repaired)
 		w.log(ctx).Info("Repaired release", "objects", objects)
 		w.event(corev1.EventTypeNormal, eventRepaired, "Repair", objects)
+		w.noteRepairs(ctx, repaired)
 	}
 	if err = errors.Join(err, f.fault); err != nil {
 		return irreconcilable(ctx, err)
@@ -47,31 +53,66 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 	return w.deployed(f)
 }
 
-// deployed is the function deployed, with the objects that could not be compared.
+// deployed is the function deployed, with the objects that could not be compared and the fields that wait for their
+// repair.
 func (w *work) deployed(f found) content.Result {
 	result := deployed(f.last())
-	if refused := f.compared.Refused; len(refused) > 0 {
-		result.Removed = slices.DeleteFunc(result.Removed, func(kind string) bool { return kind == comparedType })
-		result.Conditions = append(result.Conditions, metav1.Condition{Type: comparedType, Status: "False", Reason: "NotCompared", Message: w.refusals(refused)})
+	refused, waiting := f.compared.Refused, f.compared.Waiting
+	result.RequeueAfter = w.nextRepair(waiting)
+	if len(refused) == 0 && len(waiting) == 0 {
+		return result
 	}
+	reason, message := "NotCompared", w.refusals(refused)
+	if len(refused) == 0 {
+		reason = eventContested
+	}
+	if len(waiting) > 0 {
+		message = short(strings.TrimPrefix(message+"; repaired at growing intervals: "+waitsOf(waiting), "; "))
+	}
+	result.Removed = slices.DeleteFunc(result.Removed, func(kind string) bool { return kind == comparedType })
+	result.Conditions = append(result.Conditions, metav1.Condition{Type: comparedType, Status: "False", Reason: reason, Message: message})
 	return result
 }
 
-// refusals says which objects could not be compared, and why. The message stays as long as the
-// objects and the reasons do: what an admission webhook says may have the time in it.
-func (w *work) refusals(refused []drift.Refused) string {
+// refusals says which objects could not be compared, and why. The message stays as long as the objects and the
+// faults do: what an admission webhook says may have the time in it.
+func (w *work) refusals(refused []objects.Refused) string {
 	const limit = 512
-	var reasons, messages []string
+	var faults, messages []string
 	for _, one := range refused {
-		reasons = append(reasons, one.Name+" "+one.Reason)
+		faults = append(faults, one.Name+" "+one.Reason+" "+lasting(one.Message))
 		messages = append(messages, one.Name+": "+cut(visible.Text(one.Message), limit))
 	}
-	message, _ := w.engine.said.first(string(w.cr.GetUID()), comparedType, strings.Join(reasons, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
+	if len(refused) == 0 {
+		return ""
+	}
+	message, _ := w.engine.said.first(string(w.cr.GetUID()), comparedType, strings.Join(faults, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
 	return message
 }
 
+// lasting returns a message without its words that have digits, such as times and the names of requests.
+func lasting(message string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(message), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
+}
+
+// tellPatched says, once for each fault, which objects are patched because server-side apply refuses them.
+func (w *work) tellPatched(ctx context.Context, found objects.Found) {
+	const limit = 300
+	for _, one := range found.Patched {
+		if _, first := w.engine.said.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
+			continue
+		}
+		note := fmt.Sprintf("%s is patched, because server-side apply refuses it: %s", one.Name, cut(visible.Text(one.Message), limit))
+		if len(one.Warnings) > 0 {
+			note += ". The API server warns: " + strings.Join(one.Warnings, "; ")
+		}
+		w.log(ctx).Info("WARNING: an object is patched, because server-side apply refuses it", "object", one.Name, "refusal", visible.Text(one.Message), "warnings", one.Warnings)
+		w.event(corev1.EventTypeWarning, eventPatched, "Apply", note)
+	}
+}
+
 // tellDrift warns of drift that is left, once until it is another one.
-func (w *work) tellDrift(ctx context.Context, found drift.Found) {
+func (w *work) tellDrift(ctx context.Context, found objects.Found) {
 	objects := drifted(found.Drifted)
 	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
 		return
@@ -81,7 +122,7 @@ func (w *work) tellDrift(ctx context.Context, found drift.Found) {
 }
 
 // tellUnused warns, once, of what driftIgnore names in vain.
-func (w *work) tellUnused(ctx context.Context, found drift.Found) {
+func (w *work) tellUnused(ctx context.Context, found objects.Found) {
 	var all []string
 	for _, rule := range found.Unused {
 		all = append(all, rule.String())
@@ -104,7 +145,7 @@ func (w *work) event(kind, reason, action, note string) {
 }
 
 // drifted returns the objects with the fields that have drifted, for people. It is bounded.
-func drifted(objects []drift.Object) string {
+func drifted(objects []objects.Object) string {
 	var all []string
 	for _, object := range objects {
 		all = append(all, object.String())
@@ -143,3 +184,14 @@ func (m *memory) forget(uid string) {
 	defer m.mu.Unlock()
 	delete(m.said, uid)
 }
+
+// finished has which Jobs of releases have ended, by the UIDs of their CRs. Its zero value is empty.
+type finished struct{ all sync.Map }
+
+func (f *finished) of(uid string) *objects.Finished {
+	known, _ := f.all.LoadOrStore(uid, &objects.Finished{})
+	jobs, _ := known.(*objects.Finished)
+	return jobs
+}
+
+func (f *finished) forget(uid string) { f.all.Delete(uid) }

@@ -52,6 +52,8 @@ type Engine struct {
 	overrides []watches.Override
 	rests     rests
 	refusals  refusals
+	contests  contests
+	finished  finished
 	now       func() time.Time
 	said      memory
 }
@@ -305,6 +307,8 @@ func done(last *release.Release) string {
 func (e *Engine) Remove(uid string) error {
 	e.rests.forget(types.UID(uid))
 	e.refusals.forget(uid)
+	e.contests.forget(uid)
+	e.finished.forget(uid)
 	e.said.forget(uid)
 	return e.Runner.Remove(uid)
 }

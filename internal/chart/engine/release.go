@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ensign-operator/ensign/internal/chart/drift"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
@@ -32,7 +32,7 @@ func (w *work) site(ctx context.Context, job content.Job) (s site, err error) {
 	if s.config, err = clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig); err != nil {
 		return s, fmt.Errorf("use the kubeconfig of the run: %w", err)
 	}
-	s.config.QPS = -1
+	s.config.QPS, s.config.WarningHandlerWithContext = -1, objects.Warnings{}
 	if w.seal.Keys, err = w.engine.keys(ctx); err != nil {
 		return s, err
 	}
@@ -50,7 +50,7 @@ type found struct {
 	release.Decision
 
 	history  release.History
-	compared drift.Found
+	compared objects.Found
 	// fault is why objects could not be compared, if that passes by itself.
 	fault error
 	sight sight
@@ -95,6 +95,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	}
 	f.compared, f.fault = w.detector(&f).Find(ctx, f.last().Manifest)
 	w.tellUnused(ctx, f.compared)
+	w.tellPatched(ctx, f.compared)
 	if watch.Drift == watches.DriftWarn {
 		w.tellDrift(ctx, f.compared)
 		return f, f.fault

@@ -56,6 +56,8 @@ type compared struct {
 	// was there before or after it.
 	contents [sha256.Size]byte
 	result   content.Result
+	// repair is when a field may be repaired that waits for it; the zero time is never.
+	repair time.Time
 }
 
 // place says where an object is.
@@ -105,6 +107,11 @@ func (w *work) Rests() (content.Result, bool) {
 	if !ok || last.basis != w.basis() || w.engine.now().After(last.until) {
 		return content.Result{}, false
 	}
+	if !last.repair.IsZero() {
+		if last.result.RequeueAfter = last.repair.Sub(w.engine.now()); last.result.RequeueAfter <= 0 {
+			return content.Result{}, false
+		}
+	}
 	records, objects, live := w.known(last.objects)
 	return last.result, live && contentsOf(records, objects) == last.contents
 }
@@ -120,10 +127,15 @@ func (w *work) remember(f found, result content.Result) {
 	if !live || !slices.EqualFunc(objects, f.sight.known, sameVersion) || !maps.EqualFunc(records, recordsOf(f.history), sameVersion) {
 		return // The next period compares again.
 	}
-	w.engine.rests.set(uid, compared{
-		basis: w.basis(), until: w.engine.now().Add(maxRest),
+	now := w.engine.now()
+	last := compared{
+		basis: w.basis(), until: now.Add(maxRest),
 		objects: f.sight.objects, contents: contentsOf(records, objects), result: result,
-	})
+	}
+	if result.RequeueAfter > 0 {
+		last.repair = now.Add(result.RequeueAfter)
+	}
+	w.engine.rests.set(uid, last)
 }
 
 // sameVersion reports whether both are of the same state of one object.

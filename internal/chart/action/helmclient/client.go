@@ -4,6 +4,7 @@
 package helmclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,49 +16,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/dynamic"
 
-	"github.com/ensign-operator/ensign/internal/chart/displace"
-	"github.com/ensign-operator/ensign/internal/chart/fields"
-	"github.com/ensign-operator/ensign/internal/chart/threeway"
-)
-
-// FieldManager is the name under which Helm's objects are applied.
-const FieldManager = displace.FieldManager
-
-// The annotations by which Helm knows the objects of a release.
-const (
-	releaseName      = "meta.helm.sh/release-name"
-	releaseNamespace = "meta.helm.sh/release-namespace"
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
 // Client is Helm's client for the objects of one release.
 //
-//   - Before an update it moves the fields that the release's former operator holds to Helm's field
-//     manager. A server-side apply removes only what its own manager holds: a container that the
-//     chart drops would stay in the object forever. Helm itself moves only the fields that a
-//     program of its own name holds.
+//   - It applies them as package objects does, one after the other, so that a fault of one stops no other.
 //   - An update leaves objects that belong to another release by now, and replaces those that cannot
 //     be changed if it may.
-//   - Where the client applies, lists in which a key stands twice become what the chart says, and what
-//     the former operator holds is what the chart said before.
 //   - It keeps why objects could not be deleted: Helm's uninstallation only says that it failed.
 type Client struct {
 	*kube.Client
+	objects.Applier
 
-	// Name and Namespace are the release's.
-	Name, Namespace string
+	// Objects is the client for all kinds.
+	Objects dynamic.Interface
 	// Timeout bounds the wait for an object that is to be replaced.
 	Timeout time.Duration
 	// Until is when waits for hooks and objects end at the latest. Each has Helm's timeout, and together
 	// they would take longer than the run may: nothing would say what it waited for.
 	Until time.Time
-	// ByClient makes updates by patches of the client, instead of server-side apply.
-	ByClient bool
 	// Replace lets updates delete what cannot be changed and create it again.
 	Replace bool
-	// Ignored are the fields that others may change.
-	Ignored fields.Ignored
 	// Former are the objects of an installation that failed. Helm takes what an installation finds for
 	// what the chart renders now.
 	Former kube.ResourceList
@@ -99,128 +81,148 @@ func nameOf(info *resource.Info) string {
 	return info.Mapping.GroupVersionKind.Kind + " " + strings.TrimPrefix(info.Namespace+"/"+info.Name, "/")
 }
 
-// Create implements kube.Interface.
-func (c *Client) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+// IsReachable implements kube.Interface. The first request shows it.
+func (c *Client) IsReachable() error { return nil }
+
+// Create implements kube.Interface. The options are those of the release.
+func (c *Client) Create(resources kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
 	if err := c.makePlace(resources); err != nil {
 		return nil, err
 	}
-	result, err := c.Client.Create(resources, options...)
+	var errs []error
+	for _, one := range resources {
+		_, err := c.apply(one, nil, objects.Options{New: true})
+		errs = append(errs, err)
+	}
 	c.hooks = append(c.hooks, resources.Filter(isHook)...)
-	return result, explained(err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, explained(err)
+	}
+	return &kube.Result{Created: resources}, nil
 }
 
-// Update implements kube.Interface.
-func (c *Client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+// Update implements kube.Interface. The options are those of the release.
+func (c *Client) Update(originals, targets kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
 	for i, original := range originals {
 		if former := c.Former.Get(original); former != nil {
 			originals[i] = former
 		}
 	}
-	originals, err := c.prepare(originals, targets)
+	result, errs := &kube.Result{}, []error(nil)
+	all, err := objectsOf(targets)
 	if err != nil {
-		return &kube.Result{}, explained(err)
+		return result, err
 	}
-	again := copied(targets)
-	result, err := c.Client.Update(originals, targets, options...)
-	if !c.ByClient && err != nil {
-		mended, cause := mend(again, err)
-		if cause != nil {
-			return result, explained(errors.Join(err, cause))
-		}
-		if mended {
-			created := result.Created
-			result, err = c.Client.Update(originals, again, options...)
-			result.Created = append(created, result.Created...)
-		}
-	}
-	return result, explained(err)
-}
-
-// mend takes out of the way for what the API server has refused to apply the targets. It reports
-// whether to try again helps.
-func mend(targets kube.ResourceList, refusal error) (bool, error) {
-	if strings.Contains(refusal.Error(), " is invalid: ") {
-		return displaceAll(targets)
-	}
-	if unserved := unservedVersions(refusal); len(unserved) > 0 {
-		return renewVersions(targets, unserved)
-	}
-	return false, nil
-}
-
-// prepare does what Helm's update does not. It returns the originals from which that starts.
-func (c *Client) prepare(originals, targets kube.ResourceList) (kube.ResourceList, error) {
-	if !c.ByClient {
-		for _, original := range originals.Intersect(targets) {
-			if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.move(original) }); err != nil {
-				return nil, fmt.Errorf("take over the fields of %s: %w", nameOf(original), err)
-			}
-		}
-	}
-	originals, err := c.withoutOthers(originals, targets)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.leaveFields(originals, targets); err != nil {
-		return nil, err
-	}
+	c.Scaled = objects.ScaledBy(all, c.Applier.Namespace)
 	if c.Replace {
 		if err := c.replace(originals, targets); err != nil {
-			return nil, err
+			return result, explained(err)
 		}
 	}
-	if !c.ByClient {
-		return originals, nil
+	for _, target := range targets {
+		applied, err := c.apply(target, originals.Get(target), objects.Options{})
+		errs = append(errs, err)
+		if applied.Live == nil {
+			result.Created = append(result.Created, target)
+		} else {
+			result.Updated = append(result.Updated, target)
+		}
 	}
-	return c.patchAll(originals, targets)
+	if err := errors.Join(errs...); err != nil {
+		return result, explained(err)
+	}
+	for _, original := range originals.Difference(targets) {
+		deleted, err := c.drop(original)
+		errs = append(errs, err)
+		if deleted {
+			result.Deleted = append(result.Deleted, original)
+		}
+	}
+	return result, explained(errors.Join(errs...))
 }
 
-// withoutOthers returns the originals without those that are to be deleted, because the chart
-// renders them no more, and belong to another release by now, or are a hook that has just run. Helm asks
-// nobody before it deletes these.
-func (c *Client) withoutOthers(originals, targets kube.ResourceList) (kube.ResourceList, error) {
-	dropped := originals.Difference(targets)
-	others := kube.ResourceList{}
-	for _, original := range dropped {
-		if c.hooks.Get(original) != nil {
-			others.Append(original)
-			continue
-		}
-		live, err := get(original)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("read %s before it is deleted: %w", nameOf(original), err)
-		case live == nil:
-			continue
-		}
-		if other := OtherRelease(live, c.Namespace, c.Name); other != "" {
-			others.Append(original)
-			c.Left(nameOf(original) + ", which belongs to the release " + other)
-		}
-	}
-	return originals.Difference(others), nil
+// ReplaceCRDs applies the CRDs by the server, however the objects of the release are applied.
+func (c *Client) ReplaceCRDs(crds kube.ResourceList) error {
+	byServer := *c
+	byServer.ByClient = false
+	_, err := byServer.Update(nil, crds)
+	return err
 }
 
-// OtherRelease returns the release that Helm's label and annotations on an object name, if it is not this one.
-func OtherRelease(object metav1.Object, namespace, name string) string {
-	annotations := object.GetAnnotations()
-	ofNamespace, ofName := annotations[releaseNamespace], annotations[releaseName]
-	if ofName == "" || ofNamespace == namespace && ofName == name {
-		return ""
+// apply applies an object, and makes it the live one. before is what the chart said of it; nil if that is nothing.
+func (c *Client) apply(target, before *resource.Info, o objects.Options) (objects.Result, error) {
+	want, err := objectOf(target.Object)
+	if err != nil {
+		return objects.Result{}, err
 	}
-	return ofNamespace + "/" + ofName
+	var said *unstructured.Unstructured
+	if before != nil {
+		if said, err = objectOf(before.Object); err != nil {
+			return objects.Result{}, err
+		}
+	}
+	result, err := c.Apply(context.Background(), c.of(target), want, said, o)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w", nameOf(target), err)
+	}
+	if o.DryRun {
+		return result, nil
+	}
+	return result, target.Refresh(result.Applied, true)
+}
+
+// of returns the client for the resource of an object.
+func (c *Client) of(info *resource.Info) dynamic.ResourceInterface {
+	all := c.Objects.Resource(info.Mapping.Resource)
+	if info.Namespaced() {
+		return all.Namespace(info.Namespace)
+	}
+	return all
+}
+
+// drop deletes an object that the chart no longer renders, and reports whether it did. One that is to be kept, belongs to another
+// release by now, or is a hook that has just run, stays.
+func (c *Client) drop(original *resource.Info) (bool, error) {
+	if c.hooks.Get(original) != nil {
+		return false, nil
+	}
+	live, err := c.get(original)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read %s before it is deleted: %w", nameOf(original), err)
+	case live == nil || isKept(live):
+		return false, nil
+	}
+	if other := objects.OtherRelease(live, c.Applier.Namespace, c.Name); other != "" {
+		c.Left(nameOf(original) + ", which belongs to the release " + other)
+		return false, nil
+	}
+	uid, background := live.GetUID(), metav1.DeletePropagationBackground
+	err = c.of(original).Delete(context.Background(), live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("delete %s: %w", nameOf(original), err)
+	}
+	return true, nil
+}
+
+// isKept reports whether an object outlives its release.
+func isKept(object *unstructured.Unstructured) bool {
+	return object != nil && strings.EqualFold(strings.TrimSpace(object.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
 }
 
 // get reads the object; nil if there is none.
-func get(info *resource.Info) (*unstructured.Unstructured, error) {
-	found, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+func (c *Client) get(info *resource.Info) (*unstructured.Unstructured, error) {
+	found, err := c.of(info).Get(context.Background(), info.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil, nil //nolint:nilnil // See above.
 	case err != nil:
 		return nil, err
 	}
-	return objectOf(found)
+	return found, nil
 }
 
 func objectOf(found any) (*unstructured.Unstructured, error) {
@@ -231,45 +233,13 @@ func objectOf(found any) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// patchAll patches the targets that exist. It returns the originals from which Helm's own update then
-// finds nothing to patch: it creates what is not there, and deletes what the chart has dropped.
-func (c *Client) patchAll(originals, targets kube.ResourceList) (kube.ResourceList, error) {
-	var errs []error
-	for _, target := range targets {
-		original := originals.Get(target)
-		errs = append(errs, retry.RetryOnConflict(retry.DefaultRetry, func() error { return patch(original, target, false) }))
+func objectsOf(resources kube.ResourceList) (all []*unstructured.Unstructured, err error) {
+	for _, one := range resources {
+		object, err := objectOf(one.Object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, object)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return append(originals.Difference(targets), targets...), nil
-}
-
-// patch makes the live object what the chart says, if there is one. original is what the chart said
-// before; nil if nobody knows.
-func patch(original, target *resource.Info, dryRun bool) error {
-	live, err := get(target)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", nameOf(target), err)
-	}
-	if live == nil {
-		return nil
-	}
-	before, err := said(original, target, live)
-	if err != nil {
-		return err
-	}
-	wanted, err := objectOf(target.Object)
-	if err != nil {
-		return err
-	}
-	text, kind, err := threeway.Patch(before, wanted, live)
-	if err != nil || string(text) == threeway.Empty {
-		return err
-	}
-	helper := resource.NewHelper(target.Client, target.Mapping).WithFieldManager(FieldManager).DryRun(dryRun)
-	if _, err := helper.Patch(target.Namespace, target.Name, kind, text, nil); err != nil {
-		return fmt.Errorf("patch %s: %w", nameOf(target), err)
-	}
-	return nil
+	return all, nil
 }

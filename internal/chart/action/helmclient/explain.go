@@ -9,13 +9,8 @@ import (
 // nameless is what a client says of an object without a name.
 const nameless = "resource name may not be empty"
 
-var (
-	// duplicate is what the API server says of a list in which a key stands twice. Helm 3 has applied
-	// such lists, and later entries won.
-	duplicate = regexp.MustCompile(`duplicate entries for key \[`)
-	// unchangeable is what the API server says of fields that cannot be changed.
-	unchangeable = regexp.MustCompile(` is invalid: (?s:.*)(immutable|updates to .* are forbidden|may not change|(cannot|can not|can't) (be )?changed?)`)
-)
+// unchangeable is what the API server says of fields that cannot be changed.
+var unchangeable = regexp.MustCompile(` is invalid: (?s:.*)(immutable|updates to .* are forbidden|may not change|(cannot|can not|can't) (be )?changed?)`)
 
 // explainedError is an error whose text is short and says what mends it.
 type explainedError struct {
@@ -33,8 +28,6 @@ func explained(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isDuplicate(err):
-		return &explainedError{err, ". Server-side apply takes no list in which a key stands twice: change the chart or its values, or let the watch have apply: client"}
 	case strings.Contains(err.Error(), nameless):
 		return &explainedError{err, ". An object that has a generateName alone cannot be applied again or deleted: give it a name in the chart"}
 	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), notReplaced):
@@ -42,10 +35,6 @@ func explained(err error) error {
 	}
 	return &explainedError{err, ""}
 }
-
-// isDuplicate reports whether server-side apply refuses an object for a list in which a key stands
-// twice.
-func isDuplicate(err error) bool { return err != nil && duplicate.MatchString(err.Error()) }
 
 // shortened returns an error's text without the long values that the API server repeats in it, such
 // as the whole template of a Job: what it says of them would be cut.

@@ -9,7 +9,6 @@ import (
 func TestErrorsSayWhatMendsThem(t *testing.T) {
 	long := `{"a":"` + strings.Repeat("x", 3000) + `: b"}`
 	for why, c := range map[string]struct{ text, want string }{
-		"a key that stands twice":      {`.spec.env: duplicate entries for key [name="A"]`, "apply: client"},
 		"a field that is immutable":    {`Job.batch "a" is invalid: spec.template: Invalid value: ` + long + `: field is immutable`, "…: field is immutable. Fields that cannot be changed: the annotation upgrade-force"},
 		"a StatefulSet":                {`StatefulSet.apps "a" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`, "upgrade-force"},
 		"one that is not replaced":     {`Job.batch "a" is invalid: field is immutable` + notReplaced + `: x`, notReplaced + ": x"},

@@ -11,10 +11,13 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
 // isHook reports whether the object is a hook of the chart.
@@ -39,7 +42,7 @@ func (c *Client) makePlace(resources kube.ResourceList) error {
 		if info.Name == "" {
 			return Nameless(info.Mapping.GroupVersionKind.Kind) // Of a revision that Helm itself has made.
 		}
-		live, err := get(info)
+		live, err := c.get(info)
 		if err != nil {
 			return err
 		}
@@ -77,23 +80,24 @@ func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructur
 // release. Any other object it leaves.
 func (c *Client) TakeHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
-		live, err := get(info)
+		live, err := c.get(info)
 		if err != nil {
 			return err
 		}
 		if live == nil || live.GetAnnotations()[release.HookAnnotation] == "" || !c.Own(live) {
 			continue
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid":         live.GetUID(),
-			"labels":      map[string]string{"app.kubernetes.io/managed-by": "Helm"},
-			"annotations": map[string]any{releaseName: c.Name, releaseNamespace: c.Namespace, release.HookAnnotation: nil},
-		}})
+		labels, marks := objects.Marks(c.Applier.Namespace, c.Name)
+		annotations := map[string]any{release.HookAnnotation: nil}
+		for name, value := range marks {
+			annotations[name] = value
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID(), "labels": labels, "annotations": annotations}})
 		if err != nil {
 			return err
 		}
-		helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(FieldManager)
-		if _, err := helper.Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil); err != nil && !apierrors.IsNotFound(err) {
+		_, err = c.of(info).Patch(context.Background(), info.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: objects.FieldManager})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s: %w", nameOf(info), err)
 		}
 	}
@@ -151,7 +155,7 @@ func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Durati
 	defer cancel()
 	for _, info := range resources {
 		w.client.Working("wait for the hook " + nameOf(info))
-		err := untilEnded(ctx, info)
+		err := w.client.untilEnded(ctx, info)
 		if err == nil {
 			continue
 		}
@@ -167,7 +171,7 @@ func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Durati
 }
 
 // untilEnded waits until the hook has ended, and returns how it failed.
-func untilEnded(ctx context.Context, info *resource.Info) error {
+func (c *Client) untilEnded(ctx context.Context, info *resource.Info) error {
 	live, err := objectOf(info.Object) // As the API server answered when it was created.
 	if err != nil {
 		return err
@@ -176,7 +180,7 @@ func untilEnded(ctx context.Context, info *resource.Info) error {
 		if ended, err := endOf(live); ended {
 			return err
 		}
-		live, err = nextChange(ctx, info, live.GetResourceVersion())
+		live, err = c.nextChange(ctx, info, live.GetResourceVersion())
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -190,7 +194,7 @@ func untilEnded(ctx context.Context, info *resource.Info) error {
 
 // nextChange returns the object as it is after its next change; the error of one that is deleted
 // before it has ended. If the watch breaks, it returns what is there then.
-func nextChange(ctx context.Context, info *resource.Info, version string) (*unstructured.Unstructured, error) {
+func (c *Client) nextChange(ctx context.Context, info *resource.Info, version string) (*unstructured.Unstructured, error) {
 	changes, err := resource.NewHelper(info.Client, info.Mapping).WatchSingle(info.Namespace, info.Name, version)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", nameOf(info), err)
@@ -205,7 +209,7 @@ func nextChange(ctx context.Context, info *resource.Info, version string) (*unst
 		case event, open = <-changes.ResultChan():
 		}
 		if !open || event.Type == watch.Error {
-			return get(info)
+			return c.get(info)
 		}
 		if event.Type == watch.Bookmark {
 			continue

@@ -11,10 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
 // notReplaced stands in the error of an object that may not be replaced.
@@ -27,17 +28,13 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 	var errs []error
 	var unchangeable []*resource.Info // the live ones
 	for _, target := range targets {
-		original := originals.Get(target)
-		refusal := c.tryUpdate(original, target)
+		_, refusal := c.apply(target, originals.Get(target), objects.Options{DryRun: true})
 		if !apierrors.IsInvalid(refusal) {
 			continue // The update meets any other error again.
 		}
-		if c.makesWay(target, refusal) {
-			continue
-		}
 		live, err := c.replaceable(target)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+notReplaced+": %w", nameOf(target), refusal, err))
+			errs = append(errs, fmt.Errorf("cannot be changed: %w"+notReplaced+": %w", refusal, err))
 		}
 		if live != nil {
 			unchangeable = append(unchangeable, live)
@@ -54,40 +51,10 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 	return nil
 }
 
-// makesWay reports whether the object need not be replaced, because only what others have put in its
-// place was refused.
-func (c *Client) makesWay(target *resource.Info, refusal error) bool {
-	if c.ByClient {
-		return false
-	}
-	displaced, err := makeWay(target, refusal)
-	return displaced && err == nil
-}
-
-// tryUpdate returns the API server's error for the update. It changes nothing.
-func (c *Client) tryUpdate(original, target *resource.Info) error {
-	if c.ByClient {
-		return patch(original, target, true)
-	}
-	return apply(target, target.Object, target.Name)
-}
-
-// apply has the API server apply the object without storing it.
-func apply(info *resource.Info, object runtime.Object, name string) error {
-	data, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
-	if err != nil {
-		return err
-	}
-	force := true
-	_, err = resource.NewHelper(info.Client, info.Mapping).DryRun(true).WithFieldManager(FieldManager).
-		Patch(info.Namespace, name, types.ApplyPatchType, data, &metav1.PatchOptions{Force: &force})
-	return err
-}
-
 // replaceable returns the live object that the target may replace; nil if it is gone. It changes
 // nothing.
 func (c *Client) replaceable(target *resource.Info) (*resource.Info, error) {
-	live, err := get(target)
+	live, err := c.get(target)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -109,8 +76,7 @@ func (c *Client) deleteForNew(info *resource.Info) error {
 		return err
 	}
 	uid, background := live.GetUID(), metav1.DeletePropagationBackground
-	_, err = resource.NewHelper(info.Client, info.Mapping).
-		DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	err = c.of(info).Delete(context.Background(), info.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -126,14 +92,11 @@ var keptKinds = map[string]bool{ //nolint:gochecknoglobals // A table.
 func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
 	kind := live.GroupVersionKind().GroupKind().String()
 	wanted, _ := objectOf(target.Object)
-	kept := func(object *unstructured.Unstructured) bool {
-		return object != nil && strings.EqualFold(strings.TrimSpace(object.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
-	}
 	claims, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
 	case keptKinds[kind]:
 		return "data would go with it"
-	case kept(live) || kept(wanted):
+	case isKept(live) || isKept(wanted):
 		return "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
 	case kind == "StatefulSet.apps" && claims == "Delete":
 		return "its claims would go with it (persistentVolumeClaimRetentionPolicy)"
@@ -151,11 +114,8 @@ func (c *Client) tryCreate(target *resource.Info) error {
 	object = object.DeepCopy()
 	object.SetName(strings.ToLower(strings.TrimRight(target.Name[:min(len(target.Name), maxTrial)], "-.") + trialSuffix))
 	removeAllocated(object)
-	if c.ByClient {
-		_, err = resource.NewHelper(target.Client, target.Mapping).DryRun(true).WithFieldManager(FieldManager).Create(target.Namespace, false, object)
-		return err
-	}
-	return apply(target, object, object.GetName())
+	_, err = c.Apply(context.Background(), c.of(target), object, nil, objects.Options{DryRun: true, New: true})
+	return err
 }
 
 // A name with the suffix of a trial fits where any name fits.
@@ -191,7 +151,7 @@ func (c *Client) waitUntilGone(info *resource.Info, uid types.UID) error {
 	var left *unstructured.Unstructured
 	c.Working("wait until " + nameOf(info) + " is gone")
 	err := wait.PollUntilContextTimeout(context.Background(), pause, c.Timeout, true, func(context.Context) (bool, error) {
-		live, err := get(info)
+		live, err := c.get(info)
 		left = live
 		return err == nil && (live == nil || live.GetUID() != uid), err
 	})

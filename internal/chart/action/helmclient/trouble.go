@@ -18,7 +18,7 @@ const maxTroubled = 3
 // troubleOf says for people what the pods of an object wait for, and how their containers ended; "" if
 // it has none that wait, or they cannot be read. It only adds to an error.
 func (c *Client) troubleOf(info *resource.Info) string {
-	live, err := get(info)
+	live, err := c.get(info)
 	if err != nil || live == nil {
 		return ""
 	}

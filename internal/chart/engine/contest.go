@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ensign-operator/ensign/internal/chart/objects"
+	"github.com/ensign-operator/ensign/internal/visible"
+)
+
+const (
+	// eventContested is the reason of the Event that names a field which is changed again and again.
+	eventContested = "Contested"
+	// contestedFrom is from which repair of the same field on it is named.
+	contestedFrom = 3
+	// firstPause is the pause after the second repair of a field. It doubles with each further one.
+	firstPause = 10 * time.Second
+	// longestPause bounds the pauses. Repairs never stop for good.
+	longestPause = time.Hour
+	// calm is how long a field must stay as it is after its pause, so that it is not contested any more.
+	calm = 10 * time.Minute
+)
+
+// contests have the fields of releases that were repaired, by the UIDs of their CRs. A field that another client
+// changes again and again is repaired at growing intervals; all other fields are repaired at once. The zero value is
+// empty.
+type contests struct {
+	mu  sync.Mutex
+	all map[string]map[contested]contest
+}
+
+// contested is a field of an object; "" is the object itself, which is deleted again and again.
+type contested struct{ object, field string }
+
+// contest says how often a field was repaired, and when it may be repaired again.
+type contest struct {
+	repairs int
+	due     time.Time
+}
+
+// due returns when a field may be repaired; the zero time is at once.
+func (c *contests) due(uid string, field contested) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[uid][field].due
+}
+
+// repaired notes a repair, and returns the field's contest.
+func (c *contests) repaired(uid string, field contested, now time.Time) contest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.all[uid][field]
+	if now.After(last.due.Add(calm)) {
+		last = contest{}
+	}
+	last.repairs++
+	last.due = now.Add(pauseAfter(last.repairs))
+	if c.all == nil {
+		c.all = map[string]map[contested]contest{}
+	}
+	if c.all[uid] == nil {
+		c.all[uid] = map[contested]contest{}
+	}
+	c.all[uid][field] = last
+	return last
+}
+
+func (c *contests) forget(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, uid)
+}
+
+// pauseAfter returns the pause after a repair of the same field. The first one has none: whoever changes a field
+// by hand once more sees it repaired.
+func pauseAfter(repairs int) time.Duration {
+	pause := firstPause
+	for range repairs - 2 {
+		pause = min(2*pause, longestPause)
+	}
+	if repairs < 2 {
+		return 0
+	}
+	return pause
+}
+
+// isHeld reports whether a field waits for its repair.
+func (w *work) isHeld(object, field string) bool {
+	return w.engine.now().Before(w.engine.contests.due(string(w.cr.GetUID()), contested{object, field}))
+}
+
+// noteRepairs notes which fields were repaired, and names those that are contested.
+func (w *work) noteRepairs(ctx context.Context, repaired []objects.Object) {
+	for _, object := range repaired {
+		for _, field := range fieldsOf(object) {
+			now := w.engine.now()
+			c := w.engine.contests.repaired(string(w.cr.GetUID()), contested{object.Name, field}, now)
+			if c.repairs < contestedFrom {
+				continue
+			}
+			hint := object.Name + " " + field + ": " + object.Hint(field)
+			next := c.due.Sub(now).String()
+			w.log(ctx).Info("WARNING: a field of the release is changed again and again; it is repaired at growing intervals", "field", visible.Text(hint), "nextRepair", next)
+			w.event(corev1.EventTypeWarning, eventContested, "Repair", fmt.Sprintf("%s. It is repaired at growing intervals, the next time in %s at the earliest", hint, next))
+		}
+	}
+}
+
+// fieldsOf returns the fields of an object that has drifted; "" is a missing one.
+func fieldsOf(object objects.Object) []string {
+	if object.Missing {
+		return []string{""}
+	}
+	return object.Fields
+}
+
+// nextRepair returns the pause until the first field that waits may be repaired; 0 if none waits.
+func (w *work) nextRepair(waiting []objects.Object) (pause time.Duration) {
+	now := w.engine.now()
+	for _, object := range waiting {
+		for _, field := range fieldsOf(object) {
+			left := max(w.engine.contests.due(string(w.cr.GetUID()), contested{object.Name, field}).Sub(now), time.Second)
+			if pause == 0 || left < pause {
+				pause = left
+			}
+		}
+	}
+	return pause
+}
+
+// waits says which fields wait for their repair, and why. It does not change with the time.
+func waitsOf(waiting []objects.Object) string {
+	var all []string
+	for _, object := range waiting {
+		for _, field := range fieldsOf(object) {
+			all = append(all, strings.TrimSuffix(object.Name+" "+field, " ")+": "+object.Hint(field))
+		}
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,208 @@
+package objects
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// tryUpdate has the API server update an object by a dry run.
+type tryUpdate func(*unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+// displaced are fields of others that have to go, such as a port of a Service with the name of the chart's
+// port. A forced apply alone takes the fields of the chart, and leaves what others added beside them, also
+// where the API server refuses both together.
+type displaced struct {
+	going []fieldpath.Path
+	// applied is the object as it will be. Its applied fields are those that the update changes, with those
+	// that it removes.
+	applied *unstructured.Unstructured
+}
+
+// displace returns what of the live object has to go, so that the API server accepts the chart's text;
+// nil if that is nothing, or would not help. The rivals go anyway. Of what stands where a refusal points to, as little goes
+// as will do: what others added elsewhere stays. An error is one of the API server that may pass by itself.
+func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpath.Path, refusal error, try tryUpdate) (*displaced, error) {
+	if len(rivals) > 0 && refusal == nil {
+		applied, cause, err := without(live, desired, before, rivals, try)
+		switch {
+		case err != nil:
+			return nil, err
+		case applied != nil:
+			return displacedBy(live, applied, rivals)
+		}
+		refusal = cause
+	}
+	if !apierrors.IsInvalid(refusal) {
+		return nil, nil //nolint:nilnil // See above.
+	}
+	going := slices.Clone(rivals)
+	for _, path := range suspects(live, desired, refusal) {
+		if !slices.ContainsFunc(going, func(rival fieldpath.Path) bool { return len(path) >= len(rival) && path[:len(rival)].Equals(rival) }) {
+			going = append(going, path)
+		}
+	}
+	if len(going) == len(rivals) {
+		return nil, nil //nolint:nilnil // See above.
+	}
+	applied, _, err := without(live, desired, before, going, try)
+	if applied == nil || err != nil {
+		return nil, err
+	}
+	for _, path := range slices.Clone(going[len(rivals):]) {
+		rest := slices.DeleteFunc(slices.Clone(going), path.Equals)
+		if len(rest) == 0 {
+			break
+		}
+		less, _, err := without(live, desired, before, rest, try)
+		if err != nil {
+			return nil, err
+		}
+		if less != nil {
+			going, applied = rest, less
+		}
+	}
+	return displacedBy(live, applied, going)
+}
+
+// without returns the object that an update brings with the chart's text, and without the fields;
+// nil and the cause if the API server refuses it, or its lists cannot be merged.
+func without(live, desired, before *unstructured.Unstructured, going []fieldpath.Path, try tryUpdate) (applied *unstructured.Unstructured, cause, err error) {
+	merged, err := mergeWithout(before, desired, live, going)
+	if merged == nil || err != nil {
+		return nil, err, nil // The refusal of the apply says more.
+	}
+	applied, err = try(merged)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, nil, err // Another client was faster: the refusal was about another object.
+	}
+	return applied, err, nil
+}
+
+// mergeWithout returns the live object as it would be with what the chart says now and without the fields; nil
+// for a kind that the client does not know.
+func mergeWithout(before, desired, live *unstructured.Unstructured, going []fieldpath.Path) (*unstructured.Unstructured, error) {
+	rest := live.DeepCopy()
+	for _, path := range going {
+		remove(rest.Object, path)
+	}
+	return merge(before, desired, rest)
+}
+
+// suspects returns the fields and entries of lists, sorted, of which the chart says nothing, that
+// others hold or nobody, and that stand where the API server's refusal points to.
+func suspects(live, desired *unstructured.Unstructured, refusal error) (found []fieldpath.Path) {
+	said := fieldsOf(live, isOurs)
+	causes := causesOf(refusal)
+	for path := range fieldsOf(live, isOthers).All() {
+		going := unsaid(path, desired.Object, said)
+		if going == nil || !slices.ContainsFunc(causes, func(cause []string) bool { return isAt(going, cause) }) {
+			continue
+		}
+		if !slices.ContainsFunc(found, going.Equals) {
+			found = append(found, going)
+		}
+	}
+	for _, path := range unheld(live, desired) {
+		if slices.ContainsFunc(causes, func(cause []string) bool { return len(path) >= len(cause) && isAt(path, cause) }) {
+			found = append(found, path)
+		}
+	}
+	slices.SortFunc(found, fieldpath.Path.Compare)
+	return found
+}
+
+// unsaid returns the path if the chart says nothing of it, neither now nor in what was applied;
+// for a field of such an entry of a list that of the entry, and nil for any other.
+func unsaid(path fieldpath.Path, desired map[string]any, said *fieldpath.Set) fieldpath.Path {
+	if name := path[0].FieldName; name == nil || isIdentity(*name) {
+		return nil
+	}
+	for i := range path {
+		if !find(desired, path[:i+1]).there {
+			if said.Has(path[:i+1]) {
+				return nil
+			}
+			return wholeEntry(path, i).Copy()
+		}
+	}
+	return nil
+}
+
+// wholeEntry returns the path up to the first entry of a list from an index on, or all of it.
+func wholeEntry(path fieldpath.Path, from int) fieldpath.Path {
+	for i := from; i < len(path); i++ {
+		if path[i].FieldName == nil {
+			return path[:i+1]
+		}
+	}
+	return path
+}
+
+// entry is an entry of a list in the path of a cause.
+var entry = regexp.MustCompile(`\[[^\]]*\]`)
+
+// causesOf returns the paths of the fields that a refusal names, without the places in lists: these
+// are those of an object that nobody has.
+func causesOf(refusal error) (causes [][]string) {
+	for _, cause := range detailsOf(refusal) {
+		causes = append(causes, strings.Split(entry.ReplaceAllString(cause.Field, ""), "."))
+	}
+	return causes
+}
+
+// detailsOf returns the causes of the API server's refusal.
+func detailsOf(refusal error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(refusal, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// isAt reports whether one of the two paths leads to where the other begins.
+func isAt(path fieldpath.Path, cause []string) bool {
+	var names []string
+	for _, element := range path {
+		if element.FieldName != nil {
+			names = append(names, *element.FieldName)
+		}
+	}
+	both := min(len(names), len(cause))
+	return slices.Equal(names[:both], cause[:both])
+}
+
+// displacedBy returns the result. Its object has the fields that go among the applied ones, so that a
+// comparison sees them.
+func displacedBy(live, applied *unstructured.Unstructured, going []fieldpath.Path) (*displaced, error) {
+	entry := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: applied.GetAPIVersion()}
+	if err := writeFields(&entry, fieldsOf(applied, isOurs).Union(fieldsAt(live, going))); err != nil {
+		return nil, err
+	}
+	applied.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
+	return &displaced{going, applied}, nil
+}
+
+// fieldsAt returns the managed fields of others at and below the paths, and the paths that others do not hold.
+func fieldsAt(live *unstructured.Unstructured, paths []fieldpath.Path) *fieldpath.Set {
+	all, others := fieldpath.NewSet(), fieldsOf(live, isOthers)
+	for _, at := range paths {
+		held := false
+		for path := range others.All() {
+			if len(path) >= len(at) && path[:len(at)].Equals(at) {
+				all.Insert(path.Copy())
+				held = true
+			}
+		}
+		if !held {
+			all.Insert(at)
+		}
+	}
+	return all
+}

@@ -1,0 +1,67 @@
+package objects
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// formerManagers returns the managers that have written the object, with Helm's annotation, as a
+// whole: an operator is called like its program, helm-operator or manager or whatever its author
+// chose, and Helm 3 is called helm. Others that only changed some fields of the object, such as an
+// autoscaler or another program called manager, have not written that annotation and keep theirs.
+func formerManagers(entries []metav1.ManagedFieldsEntry) sets.Set[string] {
+	managers := sets.New[string]()
+	annotation := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", releaseName))
+	for _, entry := range csaupgrade.FindFieldsOwners(entries, metav1.ManagedFieldsOperationUpdate, annotation) {
+		if entry.Subresource == "" && entry.Manager != patchManager {
+			managers.Insert(entry.Manager)
+		}
+	}
+	return managers
+}
+
+// isBare reports whether a manifest says no more of an object than which it is, as that of a release
+// that was taken over.
+func isBare(object *unstructured.Unstructured) bool {
+	for field := range object.Object {
+		if field != "apiVersion" && field != "kind" && field != "metadata" {
+			return false
+		}
+	}
+	return len(object.GetLabels()) == 0 && len(object.GetAnnotations()) == 0
+}
+
+// held returns the live object with no more than what the release and its former managers hold: what the release
+// has made of it, where its manifest is not known.
+func held(live *unstructured.Unstructured) *unstructured.Unstructured {
+	managers := formerManagers(live.GetManagedFields())
+	theirs, all := fieldpath.NewSet(), fieldpath.NewSet()
+	for _, entry := range live.GetManagedFields() { // Of any version: the former operator may have used another.
+		set := setOf(&entry)
+		if set == nil {
+			continue
+		}
+		all = all.Union(set)
+		if isOurs(&entry) || entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" && managers.Has(entry.Manager) {
+			theirs = theirs.Union(set)
+		}
+	}
+	found, _ := extract(live.Object, theirs, all).(map[string]any)
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	maps.Copy(object.Object, found)
+	delete(object.Object, "metadata")
+	object.SetGroupVersionKind(live.GroupVersionKind())
+	object.SetName(live.GetName())
+	object.SetNamespace(live.GetNamespace())
+	for _, field := range []string{"labels", "annotations"} { // The API proxy sets the rest.
+		if theirs, has, _ := unstructured.NestedMap(found, "metadata", field); has {
+			_ = unstructured.SetNestedMap(object.Object, theirs, "metadata", field)
+		}
+	}
+	return object
+}

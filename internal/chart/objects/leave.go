@@ -1,0 +1,143 @@
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// leave gives the chart's text the live values of what is not the chart's: the fields that the cluster fills,
+// that others may change, and what others added in lists that are one value for the API server. before is what
+// the chart said before.
+func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep []Pointer) {
+	for _, pointer := range ByCluster(desired, a.Scaled, a.Namespace) {
+		Keep(desired.Object, live.Object, pointer)
+	}
+	a.Ignored.KeepIgnored(desired, live, before)
+	for _, pointer := range keep {
+		Keep(desired.Object, live.Object, pointer)
+	}
+	said := before.Object
+	if desired.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "ServiceAccount"}) {
+		keepEntriesOf(desired.Object, said, live.Object, "imagePullSecrets")
+	}
+	if _, err := scheme.Scheme.New(desired.GroupVersionKind()); err != nil { // A kind that the API server does not know by itself.
+		all := fieldsOf(live, func(*metav1.ManagedFieldsEntry) bool { return true })
+		for name, value := range desired.Object {
+			if !isIdentity(name) {
+				element := fieldpath.FieldNameElement(name)
+				keepAdded(value, said[name], live.Object[name], all.WithPrefix(element), all.Members.Has(element))
+			}
+		}
+	}
+}
+
+// keepEntriesOf keeps the entries that others added to a list of objects, as OpenShift adds pull secrets to each
+// ServiceAccount. For the API server such a list is one value: each apply would remove them.
+func keepEntriesOf(desired, before, live map[string]any, field string) {
+	wanted, _ := desired[field].([]any)
+	said, _ := before[field].([]any)
+	there, _ := live[field].([]any)
+	lacks := func(list []any) func(any) bool {
+		return func(entry any) bool {
+			return !slices.ContainsFunc(list, func(one any) bool { return equality.Semantic.DeepEqual(one, entry) })
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	kept := slices.Clone(wanted)
+	if !slices.ContainsFunc(wanted, lacks(there)) {
+		kept = nil // They stay where they are.
+	}
+	for _, entry := range there {
+		if isWanted := !lacks(wanted)(entry); isWanted && kept != nil && !lacks(kept)(entry) || !isWanted && !lacks(said)(entry) {
+			continue
+		}
+		kept = append(kept, runtime.DeepCopyJSONValue(entry))
+	}
+	desired[field] = kept
+}
+
+// keepAdded gives the entries of lists the fields that others added to them, where the list is one value for the
+// API server: a field that another controller fills in would otherwise go with each apply, and come again. held
+// are the managed fields below the value; isLeaf is true if it is managed as one value.
+func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
+	switch desired := desired.(type) {
+	case map[string]any:
+		said, _ := before.(map[string]any)
+		there, _ := live.(map[string]any)
+		for name, value := range desired {
+			element := fieldpath.FieldNameElement(name)
+			keepAdded(value, said[name], there[name], held.WithPrefix(element), held.Members.Has(element))
+		}
+	case []any:
+		said, _ := before.([]any)
+		there, _ := live.([]any)
+		if !isLeaf && !held.Empty() {
+			return // It has keys, so that a field has its own owner.
+		}
+		for i, entry := range desired {
+			addFields(entry, counterpartOf(desired, i, said), counterpartOf(desired, i, there))
+		}
+	}
+}
+
+// counterpartOf returns the entry of a list that is the one of another list; nil if there is none, or nothing
+// but the place says so in lists of different lengths.
+func counterpartOf(desired []any, i int, list []any) any {
+	fields, _ := desired[i].(map[string]any)
+	_, named := fields["name"].(string)
+	if j := counterpart(desired, i, list); j >= 0 && (named || len(desired) == len(list)) {
+		return list[j]
+	}
+	return nil
+}
+
+// addFields gives an object the fields of the live one that the chart neither says nor said, at any depth.
+func addFields(desired, before, live any) {
+	wanted, isWanted := desired.(map[string]any)
+	there, isThere := live.(map[string]any)
+	said, _ := before.(map[string]any)
+	if list, isList := desired.([]any); isList {
+		lists, _ := live.([]any)
+		saids, _ := before.([]any)
+		for i, entry := range list {
+			addFields(entry, counterpartOf(list, i, saids), counterpartOf(list, i, lists))
+		}
+	}
+	if !isWanted || !isThere {
+		return
+	}
+	for name, value := range there {
+		_, isSaid := said[name]
+		inner, has := wanted[name]
+		switch {
+		case has:
+			addFields(inner, said[name], value)
+		case !isSaid:
+			wanted[name] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+}
+
+// Line returns the entry of driftIgnore that leaves a field of the object to others, for people to paste.
+func Line(object *unstructured.Unstructured, pointer string) string {
+	kind := object.GroupVersionKind()
+	group := ""
+	if kind.Group != "" {
+		group = "group: " + kind.Group + ", "
+	}
+	if strings.ContainsAny(pointer, " ,[]{}#&*!|>'\"%@:`") {
+		pointer = fmt.Sprintf("%q", pointer)
+	}
+	return fmt.Sprintf("{kind: %s, %spointers: [%s]}", kind.Kind, group, pointer)
+}

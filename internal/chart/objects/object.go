@@ -1,0 +1,128 @@
+package objects
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The annotations by which Helm knows the objects of a release.
+const (
+	releaseName      = "meta.helm.sh/release-name"
+	releaseNamespace = "meta.helm.sh/release-namespace"
+)
+
+// Marks returns the label and the annotations that Helm sets on the objects of a release.
+func Marks(namespace, name string) (labels, annotations map[string]string) {
+	return map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{releaseName: name, releaseNamespace: namespace}
+}
+
+// OtherRelease returns the release that Helm's annotations on an object name, if it is not this one.
+func OtherRelease(object metav1.Object, namespace, name string) string {
+	annotations := object.GetAnnotations()
+	ofNamespace, ofName := annotations[releaseNamespace], annotations[releaseName]
+	if ofName == "" || ofNamespace == namespace && ofName == name {
+		return ""
+	}
+	return ofNamespace + "/" + ofName
+}
+
+// mark sets Helm's label and annotations on an object of the release.
+func (a *Applier) mark(object *unstructured.Unstructured) {
+	labels, annotations := Marks(a.Namespace, a.Name)
+	object.SetLabels(with(object.GetLabels(), labels))
+	object.SetAnnotations(with(object.GetAnnotations(), annotations))
+}
+
+func with(all, more map[string]string) map[string]string {
+	result := map[string]string{}
+	maps.Copy(result, all)
+	maps.Copy(result, more)
+	return result
+}
+
+// lastOfEach returns the objects without those that the manifest has again further down: Helm
+// applies one after the other, so that the last stays.
+func lastOfEach(objects []*unstructured.Unstructured, namespace string) []*unstructured.Unstructured {
+	seen := map[string]bool{}
+	var kept []*unstructured.Unstructured
+	for _, object := range slices.Backward(objects) {
+		identity := strings.Join([]string{object.GroupVersionKind().GroupKind().String(), or(object.GetNamespace(), namespace), object.GetName()}, "/")
+		if object.GetName() == "" || !seen[identity] {
+			kept = append(kept, object)
+		}
+		seen[identity] = true
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// writeOnly is a field of Secrets that no answer has.
+var writeOnly = fieldpath.FieldNameElement("stringData") //nolint:gochecknoglobals // A constant.
+
+func isSecret(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+}
+
+// plain returns a copy of the chart's object, in which a Secret has its stringData in its data: a key that leaves
+// stringData would stay in the Secret. What the API server refuses stays as it is.
+func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil {
+		return nil
+	}
+	object = object.DeepCopy()
+	text, has := object.Object["stringData"].(map[string]any)
+	data, isMap := object.Object["data"].(map[string]any)
+	if !isSecret(object) || !has || !isMap && object.Object["data"] != nil {
+		return object
+	}
+	encoded := map[string]any{}
+	for key, value := range text {
+		switch value := value.(type) {
+		case string:
+			encoded[key] = base64.StdEncoding.EncodeToString([]byte(value))
+		case nil:
+			encoded[key] = "" // What the API server makes of it.
+		default:
+			return object
+		}
+	}
+	merged := map[string]any{}
+	maps.Copy(merged, data)
+	maps.Copy(merged, encoded)
+	object.Object["data"] = merged
+	delete(object.Object, "stringData")
+	return object
+}
+
+// asData gives the managed fields of a Secret that stand for its stringData as fields of its data: the next apply
+// removes a key only if its manager holds it there. It reports whether there are any.
+func asData(secret *unstructured.Unstructured) (found bool, err error) {
+	entries := secret.GetManagedFields()
+	for i := range entries {
+		set := setOf(&entries[i])
+		if !isSecret(secret) || set == nil || !isApplied(&entries[i]) || set.WithPrefix(writeOnly).Empty() {
+			continue
+		}
+		moved := fieldpath.NewSet()
+		for path := range set.All() {
+			path = path.Copy()
+			if path[0].Equals(writeOnly) {
+				path[0] = fieldpath.FieldNameElement("data")
+			}
+			moved.Insert(path)
+		}
+		if err := writeFields(&entries[i], moved); err != nil {
+			return false, err
+		}
+		found = true
+	}
+	secret.SetManagedFields(entries)
+	return found, nil
+}

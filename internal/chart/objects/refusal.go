@@ -1,0 +1,113 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
+)
+
+// Refused is an object that could not be compared for a reason that does not pass by itself.
+type Refused struct {
+	// Name is the kind with namespace and name, for people.
+	Name string
+	// Reason is one word, the same as long as the reason is. Message is for people, and may have
+	// text of others.
+	Reason  string
+	Message string
+	// Warnings are the API server's about a patch.
+	Warnings []string
+}
+
+// The reasons that the API server has no word for.
+const (
+	notServed = "NotServed"
+	noName    = "NoName"
+	unfit     = "Unfit"
+	noAnswer  = "WebhookFailed"
+)
+
+// inTexts are the reasons of errors to which the API server gives the code of errors of its own:
+// those of server-side apply about an object that does not fit its schema, such as one with two
+// entries of one key in a list, and those of a webhook that does not answer, maybe for days.
+var inTexts = map[string]string{ //nolint:gochecknoglobals // A constant.
+	"to create typed patch object":  unfit,
+	"to create typed live object":   unfit,
+	"failed to convert live object": unfit,
+	"failed calling webhook":        noAnswer,
+}
+
+// Reason returns the reason of a refusal; "" for an error that passes by itself, such as a timeout
+// or one of the API server's own.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	if meta.IsNoMatchError(err) {
+		return notServed
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	code := int(status.Status().Code)
+	switch {
+	case code == http.StatusNotFound && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return notServed // Not the object is unknown, but its kind.
+	case code == http.StatusInternalServerError:
+		for text, reason := range inTexts {
+			if strings.Contains(status.Status().Message, text) {
+				return reason
+			}
+		}
+		return ""
+	case code >= http.StatusInternalServerError, code == http.StatusUnauthorized, code == http.StatusRequestTimeout,
+		code == http.StatusTooManyRequests, apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return ""
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return http.StatusText(code)
+}
+
+// newRefused returns what is known of an object that the API server refuses.
+func newRefused(object *unstructured.Unstructured, err error) Refused {
+	return Refused{Name: manifest.Name(object), Reason: Reason(err), Message: err.Error()}
+}
+
+// remedied adds to a refusal the way to leave fields to others, where these have changed them and the chart has
+// not: the API server does not take the chart's value any more.
+func (a *application) remedied(refusal error) error {
+	var lines []string
+	for _, cause := range detailsOf(refusal) {
+		pointer := Pointer(strings.Split(cause.Field, "."))
+		wanted, said, live := pointer.values(a.want.Object), pointer.values(a.said.Object), pointer.values(a.live.Object)
+		if strings.ContainsAny(cause.Field, "[]") || len(wanted) != 1 || len(live) != 1 || !isScalar(wanted[0]) {
+			continue
+		}
+		if equality.Semantic.DeepEqual(wanted, said) && !equality.Semantic.DeepEqual(wanted, live) {
+			lines = append(lines, Line(a.want, pointer.String()))
+		}
+	}
+	if len(lines) == 0 {
+		return refusal
+	}
+	return fmt.Errorf("%w. Another client has changed this, and the API server does not take the chart's value any more. To leave it so, add to the watch: driftIgnore: [%s]", refusal, strings.Join(lines, ", "))
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any, nil:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,174 @@
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// empty is the patch that changes nothing.
+const empty = "{}"
+
+// threeWayPatch returns the patch that makes the live object one of the chart, as Helm 3 did and
+// operator-sdk's Helm operator does: it removes what the chart no longer has, sets what it has, and leaves what
+// others have added. original is what the chart rendered before, and target what it renders now. Kinds that the
+// client knows have a strategic merge patch, all others a JSON merge patch.
+//
+// A list in which a key stands twice, such as two variables of one name, cannot be merged by its
+// keys: the patch would change the first of them, or remove both. Such a list is replaced as a whole.
+func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	texts := make([][]byte, 3)
+	for i, object := range []*unstructured.Unstructured{original, target, live} {
+		var err error
+		if texts[i], err = json.Marshal(object.Object); err != nil {
+			return nil, "", fmt.Errorf("make a patch: %w", err)
+		}
+	}
+	known, err := scheme.Scheme.New(target.GroupVersionKind())
+	if err != nil { // A kind that the client does not know.
+		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[2])
+		return patch, types.MergePatchType, err
+	}
+	lists, err := strategicpatch.NewPatchMetaFromStruct(known)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	text, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], lists, true)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	patch := map[string]any{}
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	if !replaceLists(patch, target.Object, live.Object, lists) {
+		return text, types.StrategicMergePatchType, nil
+	}
+	text, err = json.Marshal(patch)
+	return text, types.StrategicMergePatchType, err
+}
+
+// merge returns the live object as it would be with that patch; nil for a kind that the client does not know: it
+// cannot tell which entries of its lists are the same.
+func merge(original, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known, err := scheme.Scheme.New(target.GroupVersionKind())
+	if err != nil {
+		return nil, nil //nolint:nilnil,nilerr // See above.
+	}
+	patch, _, err := threeWayPatch(original, target, live)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(live.Object)
+	if err != nil {
+		return nil, fmt.Errorf("merge objects: %w", err)
+	}
+	if text, err = strategicpatch.StrategicMergePatch(text, patch, known); err != nil {
+		return nil, fmt.Errorf("merge objects: %w", err)
+	}
+	merged := &unstructured.Unstructured{}
+	return merged, merged.UnmarshalJSON(text)
+}
+
+// patchTo returns the patch that makes the live object another one, of a kind that the client knows.
+func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	known, err := scheme.Scheme.New(live.GroupVersionKind())
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	var texts [2][]byte
+	for i, object := range []*unstructured.Unstructured{live, wanted} {
+		if texts[i], err = json.Marshal(object.Object); err != nil {
+			return nil, "", fmt.Errorf("make a patch: %w", err)
+		}
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(texts[0], texts[1], known)
+	return patch, types.StrategicMergePatchType, err
+}
+
+// withUID adds the UID of the object to its patch: the API server refuses it for a successor of the same name.
+func withUID(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
+	fields := map[string]any{}
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, fmt.Errorf("make a patch: %w", err)
+	}
+	if err := unstructured.SetNestedField(fields, string(live.GetUID()), "metadata", "uid"); err != nil {
+		return nil, fmt.Errorf("make a patch: %w", err)
+	}
+	return json.Marshal(fields)
+}
+
+// replaceLists makes the patch replace the lists that it changes and in which a key stands twice, in
+// the target or in the live object. It reports whether there are any.
+func replaceLists(patch, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {
+	for field, value := range patch {
+		switch changed := value.(type) {
+		case map[string]any:
+			if below, _, err := known.LookupPatchMetadataForStruct(field); err == nil {
+				replaced = replaceLists(changed, mapAt(target, field), mapAt(live, field), below) || replaced
+			}
+		case []any:
+			below, meta, err := known.LookupPatchMetadataForSlice(field)
+			key := meta.GetPatchMergeKey()
+			if err != nil || key == "" || !slices.Contains(meta.GetPatchStrategies(), "merge") {
+				continue
+			}
+			wanted, there := itemsAt(target, field), itemsAt(live, field)
+			if twice(wanted, key) || twice(there, key) {
+				patch[field] = append([]any{map[string]any{"$patch": "replace"}}, wanted...)
+				delete(patch, "$setElementOrder/"+field)
+				replaced = true
+				continue
+			}
+			for _, item := range changed {
+				if one, ok := item.(map[string]any); ok {
+					replaced = replaceLists(one, itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
+				}
+			}
+		}
+	}
+	return replaced
+}
+
+func mapAt(object map[string]any, field string) map[string]any {
+	value, _ := object[field].(map[string]any)
+	return value
+}
+
+func itemsAt(object map[string]any, field string) []any {
+	value, _ := object[field].([]any)
+	return value
+}
+
+// twice reports whether two items of the list have the same key.
+func twice(items []any, key string) bool {
+	seen := map[any]bool{}
+	for _, item := range items {
+		one, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		value := fmt.Sprint(one[key])
+		if seen[value] {
+			return true
+		}
+		seen[value] = true
+	}
+	return false
+}
+
+// itemWith returns the item of the list with the key; nil if there is none.
+func itemWith(items []any, key string, value any) map[string]any {
+	for _, item := range items {
+		if one, ok := item.(map[string]any); ok && fmt.Sprint(one[key]) == fmt.Sprint(value) {
+			return one
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// unservedVersion matches what the API server answers to each server-side apply of an object of which
+// a client wrote fields in a version that its definition has no more, and has that version:
+// kubernetes/kubernetes#111937.
+var unservedVersion = regexp.MustCompile(`to an invalid group/version: ([a-z0-9./-]+)`)
+
+// unservedVersions returns the versions that a refusal names.
+func unservedVersions(refusal error) (found []string) {
+	for _, match := range unservedVersion.FindAllStringSubmatch(refusal.Error(), -1) {
+		found = append(found, strings.TrimRight(match[1], "."))
+	}
+	return found
+}
+
+// renewVersions gives the entries of managedFields that are in an unserved version the version in
+// which the chart applies the object. Whose the fields are does not change, so that what the chart
+// drops still goes. It returns nil if there are no such entries.
+func renewVersions(live *unstructured.Unstructured, unserved []string, version string) (entries []metav1.ManagedFieldsEntry) {
+	entries = live.GetManagedFields()
+	found := false
+	for i := range entries {
+		if slices.Contains(unserved, entries[i].APIVersion) {
+			entries[i].APIVersion, found = version, true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return entries
+}
