@@ -44,6 +44,33 @@ func TestAnsibleSettings(t *testing.T) {
 			env:  Environment{"ANSIBLE_VAULT_PASSWORD_FILE": ".vault", "ANSIBLE_FILTER_PLUGINS": "filters:~/f:$X/f", "ANSIBLE_RUN_VARS_PLUGINS": "start", "ANSIBLE_FORKS": "5"},
 			want: Environment{"ANSIBLE_VAULT_PASSWORD_FILE": "PROJECT/.vault", "ANSIBLE_FILTER_PLUGINS": "PROJECT/filters:~/f:$X/f", "ANSIBLE_RUN_VARS_PLUGINS": "start", "ANSIBLE_FORKS": "5"},
 		},
+		"identities of vaults, in the file": {
+			files: map[string]string{"ansible.cfg": "[defaults]\nvault_identity_list = dev@secrets/dev.txt,\n  prod@~/prod,\n  secrets/plain, ask@prompt, prompt_ask_vault_pass\n"},
+			want:  Environment{"ANSIBLE_CONFIG": "PROJECT/ansible.cfg", "ANSIBLE_VAULT_IDENTITY_LIST": "dev@PROJECT/secrets/dev.txt,prod@~/prod,PROJECT/secrets/plain,ask@prompt,prompt_ask_vault_pass"},
+		},
+		"identities of vaults, in the variable": {
+			files: map[string]string{"ansible.cfg": "[defaults]\nvault_identity_list = dev@secrets/dev.txt"},
+			env:   Environment{"ANSIBLE_VAULT_IDENTITY_LIST": "x@/abs, y@rel"},
+			want:  Environment{"ANSIBLE_CONFIG": "PROJECT/ansible.cfg", "ANSIBLE_VAULT_IDENTITY_LIST": "x@/abs,y@PROJECT/rel"},
+		},
+		"paths of a file in another directory, that begin in the working one": {
+			files: map[string]string{"etc/own.cfg": "[defaults]\nvault_identity_list = v@v\nlibrary = {{CWD}}/a:b\nfilter_plugins = f\ninterpreter_python = auto\n[ssh_connection]\nssh_args = -C -F ssh.cfg -o ControlMaster=auto -i /k -i ~/k\n"},
+			env:   Environment{"ANSIBLE_CONFIG": "etc/own.cfg"},
+			want: Environment{
+				"ANSIBLE_CONFIG": "PROJECT/etc/own.cfg", "ANSIBLE_VAULT_IDENTITY_LIST": "v@PROJECT/v", "ANSIBLE_LIBRARY": "PROJECT/a:PROJECT/etc/b",
+				"ANSIBLE_SSH_ARGS": "-C -F PROJECT/ssh.cfg -o ControlMaster=auto -i /k -i ~/k",
+			},
+		},
+		"each variable with a path": {
+			env: Environment{
+				"ANSIBLE_PRIVATE_KEY_FILE": "k", "ANSIBLE_LOG_PATH": "logs/a", "ANSIBLE_BECOME_PASSWORD_FILE": "b", "ANSIBLE_HOME": "h", "ANSIBLE_CALLBACK_TREE_DIR": "{{CWD}}/t",
+				"ANSIBLE_SSH_CONTROL_PATH": "%(directory)s/x", "ANSIBLE_PYTHON_INTERPRETER": "venv/bin/python", "ANSIBLE_REMOTE_TEMP": "tmp", "ANSIBLE_SSH_COMMON_ARGS": "-F s", "LOG_PATH": "l",
+			},
+			want: Environment{
+				"ANSIBLE_PRIVATE_KEY_FILE": "PROJECT/k", "ANSIBLE_LOG_PATH": "PROJECT/logs/a", "ANSIBLE_BECOME_PASSWORD_FILE": "PROJECT/b", "ANSIBLE_HOME": "PROJECT/h", "ANSIBLE_CALLBACK_TREE_DIR": "PROJECT/t",
+				"ANSIBLE_SSH_CONTROL_PATH": "%(directory)s/x", "ANSIBLE_PYTHON_INTERPRETER": "PROJECT/venv/bin/python", "ANSIBLE_REMOTE_TEMP": "tmp", "ANSIBLE_SSH_COMMON_ARGS": "-F PROJECT/s", "LOG_PATH": "l",
+			},
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			dir := t.TempDir()

@@ -4,6 +4,7 @@
 package cfgfile
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,21 @@ type File struct {
 }
 
 type setting struct{ section, key string }
+
+// Setting is one of a file.
+type Setting struct{ Section, Key, Value string }
+
+// Settings returns what the file sets, sorted.
+func (f File) Settings() []Setting {
+	var all []Setting
+	for at, value := range f.values {
+		all = append(all, Setting{at.section, at.key, value})
+	}
+	slices.SortFunc(all, func(a, b Setting) int {
+		return cmp.Or(strings.Compare(a.Section, b.Section), strings.Compare(a.Key, b.Key))
+	})
+	return all
+}
 
 // Find reads the file that Ansible reads with this environment in a directory without one:
 // that of ANSIBLE_CONFIG, ~/.ansible.cfg or /etc/ansible/ansible.cfg. read is os.ReadFile or
@@ -64,6 +80,11 @@ func (f File) Value(key string, sections ...string) (string, bool) {
 // file's directory.
 func (f File) Paths(key string) []string {
 	value, _ := f.Value(key, "defaults")
+	return f.Split(value)
+}
+
+// Split is Paths of a value.
+func (f File) Split(value string) []string {
 	if strings.ContainsAny(value, "{$") {
 		return nil
 	}
@@ -83,21 +104,31 @@ func (f File) Paths(key string) []string {
 }
 
 // parse reads a file as Python's ConfigParser does: keys in any case, "=" or ":", comments at
-// the beginning of a line, and after " ;".
+// the beginning of a line, and after " ;". A line that is indented continues the value before it.
 func parse(text string) map[setting]string {
-	values, section := map[setting]string{}, ""
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(" "+strings.TrimSpace(line), " ;")
+	values, at := map[setting]string{}, setting{}
+	for raw := range strings.Lines(text) {
+		line, _, _ := strings.Cut(" "+strings.TrimSpace(raw), " ;")
 		line = strings.TrimSpace(line)
+		if line == "" || slices.Contains([]byte{'#', ';'}, line[0]) {
+			continue
+		}
+		if indented := raw[0] == ' ' || raw[0] == '\t'; indented && at.key != "" {
+			values[at] += "\n" + line
+			continue
+		}
 		if name, isSection := strings.CutPrefix(line, "["); isSection {
-			section, _, _ = strings.Cut(name, "]")
+			at = setting{}
+			at.section, _, _ = strings.Cut(name, "]")
 			continue
 		}
-		end := strings.IndexAny(line, "=:")
-		if end < 0 || slices.Contains([]byte{'#', ';'}, line[0]) {
-			continue
+		if end := strings.IndexAny(line, "=:"); end >= 0 {
+			at.key = strings.ToLower(strings.TrimSpace(line[:end]))
+			values[at] = strings.TrimSpace(line[end+1:])
 		}
-		values[setting{section, strings.ToLower(strings.TrimSpace(line[:end]))}] = unquote(strings.TrimSpace(line[end+1:]))
+	}
+	for at, value := range values {
+		values[at] = unquote(strings.TrimSpace(value))
 	}
 	return values
 }
