@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
 )
@@ -37,6 +38,11 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	write, err := ownership.Parse(q.info.Verb, contentType, body)
 	if err != nil {
 		return refusalOfInvalidBody(err)
+	}
+	if q.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict {
+		if err := write.Duplicates(); err != nil {
+			return refusal(http.StatusBadRequest, "strict decoding error: %v", err)
+		}
 	}
 	labels, err := p.labels(q)
 	if err != nil {

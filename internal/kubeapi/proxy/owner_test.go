@@ -213,3 +213,40 @@ func TestDiscoveryIsAskedOnce(t *testing.T) {
 		t.Errorf("want one question and no looks, got %d and %v", asked, b.looks)
 	}
 }
+
+// The API server refuses a key that stands twice if fieldValidation is Strict, as it is for kubectl. The proxy,
+// which writes the object anew, must not hide it.
+func TestStrictValidationSeesKeysThatStandTwice(t *testing.T) {
+	for why, test := range map[string]struct{ method, contentType, query, body, want string }{
+		"JSON":                   {"POST", "application/json", "Strict", `{"data":{"a":"1","a":"2"}}`, `duplicate field \"data.a\"`},
+		"JSON of a PUT":          {"PUT", "application/json", "Strict", `{"metadata":{"name":"c","name":"d"}}`, `duplicate field \"metadata.name\"`},
+		"in a list":              {"POST", "", "Strict", `{"items":[{"a":1,"a":1}]}`, `duplicate field \"items[0].a\"`},
+		"YAML":                   {"POST", "application/yaml", "Strict", "data: {a: b}\ndata: {}\n", "already set in map"},
+		"JSON in YAML":           {"POST", "application/yaml", "Strict", `{"a":1,"a":2}`, "duplicate field"},
+		"an apply":               {"PATCH", "application/apply-patch+yaml", "Strict", "data:\n  a: b\n  a: c\n", "already set in map"},
+		"a merge patch":          {"PATCH", "application/merge-patch+json", "Strict", `{"data":{"a":"1","a":"2"}}`, "duplicate field"},
+		"a strategic patch":      {"PATCH", "application/strategic-merge-patch+json", "Strict", `{"data":{"a":"1","a":"2"}}`, "duplicate field"},
+		"a JSON patch":           {"PATCH", "application/json-patch+json", "Strict", `[{"op":"add","path":"/data","value":{"a":"1","a":"2"}}]`, "duplicate field"},
+		"no strictness":          {"POST", "application/json", "Ignore", `{"data":{"a":"1","a":"2"}}`, ""},
+		"the default":            {"POST", "application/json", "", `{"data":{"a":"1","a":"2"}}`, ""},
+		"each key once":          {"POST", "application/json", "Strict", `{"data":{"a":"1","A":"2","b":{"a":"1"}}}`, ""},
+		"each key once, in YAML": {"POST", "application/yaml", "Strict", "data: {a: b}\nmetadata: {a: b}\n", ""},
+	} {
+		t.Run(why, func(t *testing.T) {
+			b := newBackend(t)
+			b.live = map[string]string{configMap: `{"metadata":{"name":"c"}}`}
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+			path := configMap
+			if test.method == "POST" {
+				path = strings.TrimSuffix(configMap, "/c")
+			}
+			code, answer := run.do(test.method, path+"?fieldManager=m&fieldValidation="+test.query, test.body, map[string]string{"Content-Type": test.contentType})
+			if test.want == "" && code != http.StatusOK {
+				t.Errorf("got %d %s", code, answer)
+			}
+			if test.want != "" && (code != http.StatusBadRequest || !strings.Contains(answer, test.want) || len(b.bodies) > 0) {
+				t.Errorf("got %d %s, and %d writes arrived", code, answer, len(b.bodies))
+			}
+		})
+	}
+}

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/boundedyaml"
 )
@@ -56,6 +59,16 @@ func readJSON(body []byte) (map[string]any, error) {
 		return nil, errors.New("read the object as JSON: something follows it")
 	}
 	return object, nil
+}
+
+// duplicates returns an error that names the keys that a body, which was read, has more than once.
+func duplicates(mediaType string, body []byte) error {
+	var value any
+	repeated, err := kjson.UnmarshalStrict(body, &value, kjson.DisallowDuplicateFields)
+	if err != nil && strings.HasSuffix(mediaType, "yaml") { // It is no JSON.
+		_, err = yaml.YAMLToJSONStrict(body)
+	}
+	return errors.Join(append(repeated, err)...)
 }
 
 // maxYAMLKey is the number of characters, quotes included, after which a YAML parser expects the

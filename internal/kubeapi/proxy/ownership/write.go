@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -123,6 +124,16 @@ func (w *Write) Name() string {
 		return name
 	}
 	return ""
+}
+
+// Duplicates returns an error if the body has a key more than once. AddOwner drops all but the last,
+// so that the API server, which refuses them where it is to be strict, cannot see them.
+func (w *Write) Duplicates() error {
+	mediaType := mediaType(w.contentType)
+	if _, kept := w.format.(passThrough); kept || mediaType == runtime.ContentTypeProtobuf {
+		return nil
+	}
+	return duplicates(mediaType, w.body)
 }
 
 // Needs returns the part of the live object that AddOwner needs.
