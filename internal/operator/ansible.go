@@ -80,6 +80,8 @@ type ansibleWing struct {
 	warm    *warmServer // nil: all runs are cold
 	// userMetrics is true where roles may post metrics.
 	userMetrics bool
+	// runDir is the directory of runs; "" if there is none.
+	runDir string
 	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
@@ -105,6 +107,9 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 		return err
 	}
 	a.info = info
+	if at.root != nil {
+		a.runDir = at.root.Path()
+	}
 	paths := o.SearchPaths()
 	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
 	warnOfOldCollection(o.Logger, collectionTrees(collectionsPath))

@@ -27,7 +27,7 @@ func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[
 	installed := files.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
-		own, err := files.Digest(append(contentPaths(watch, roles, trees), settings...)...)
+		own, err := a.digestContent(watch, roles, trees, settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
 		}
@@ -39,6 +39,46 @@ func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[
 		digests[watch.GVK] = hex.EncodeToString(sum[:])[:digestLength]
 	}
 	return digests, nil
+}
+
+// digestContent returns a digest of the files that runs of the watch may read. The directory of a
+// playbook may be the project's: there, what git ignores and the directory of runs do not count.
+func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings []string) (string, error) {
+	playbooks := playbookDirs(watch)
+	paths := slices.DeleteFunc(contentPaths(watch, roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
+	own, err := files.Digest(append(paths, settings...)...)
+	for _, dir := range playbooks {
+		if err != nil {
+			break
+		}
+		ignored, beside := files.Ignored(dir), ""
+		beside, err = files.DigestWithout(func(path string, isDir bool) bool {
+			resolved, _ := filepath.EvalSymlinks(path)
+			return resolved == a.runDir || ignored(path, isDir)
+		}, dir)
+		own += beside
+	}
+	return own, err
+}
+
+// playbookDirs returns the directories of the watch's playbooks.
+func playbookDirs(watch watches.Watch) []string {
+	var dirs []string
+	for _, c := range contentsOf(watch) {
+		if c.Playbook != "" && !slices.Contains(dirs, filepath.Dir(c.Playbook)) {
+			dirs = append(dirs, filepath.Dir(c.Playbook))
+		}
+	}
+	return dirs
+}
+
+// contentsOf returns the watch's content and that of its finalizer.
+func contentsOf(watch watches.Watch) []watches.Content {
+	contents := []watches.Content{watch.Content}
+	if watch.Finalizer != nil {
+		contents = append(contents, watch.Finalizer.Content)
+	}
+	return contents
 }
 
 // digestedEntry returns the watch as the digest covers it: without its line in the file,
@@ -57,11 +97,7 @@ func digestedEntry(watch watches.Watch) any {
 // collection of its role, and the roles path.
 func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	paths := slices.Clone(roles)
-	contents := []watches.Content{watch.Content}
-	if watch.Finalizer != nil {
-		contents = append(contents, watch.Finalizer.Content)
-	}
-	for _, c := range contents {
+	for _, c := range contentsOf(watch) {
 		switch {
 		case c.Playbook != "":
 			paths = append(paths, filepath.Dir(c.Playbook))

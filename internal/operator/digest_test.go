@@ -27,7 +27,7 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}
 	dir := t.TempDir()
 	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml",
-		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere", "ansible.cfg"} {
+		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere", "ansible.cfg", "plays/logs/run.log", "plays/runs/uid/file", "plays/more.yml"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -36,13 +36,16 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "plays/.gitignore"), []byte("*.log\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	state := func() (*watches.Watch, *ansibleWing) {
 		watch := watches.Watch{
 			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},
 			Content:   watches.Content{Role: "mine", RolesPath: filepath.Join(dir, "roles")},
 			Finalizer: &watches.Finalizer{Name: "f", Content: watches.Content{Playbook: filepath.Join(dir, "plays/bye.yml")}},
 		}
-		a := &ansibleWing{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
+		a := &ansibleWing{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}, runDir: filepath.Join(dir, "plays/runs")}
 		return &a.watches[0], a
 	}
 	digest := func(a *ansibleWing) string {
@@ -90,6 +93,9 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		"the role":                                                         {edit("roles/mine/tasks/main.yml"), false},
 		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
 		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
+		"what git ignores beside a playbook":                               {edit("plays/logs/run.log"), true},
+		"a directory of runs beside a playbook":                            {edit("plays/runs/uid/file"), true},
+		"what lies beside a playbook":                                      {edit("plays/more.yml"), false},
 		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
 		"Ansible's settings":                                               {edit("ansible.cfg"), false},
 		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleWing) { a.info.Digest = "newer" }, false},

@@ -16,12 +16,15 @@ import (
 // files are executable. The order of the paths and their parent directories do not matter.
 // Digest leaves out hidden entries and __pycache__, and follows symbolic links. A path that
 // does not exist counts as empty, because content may name search paths that do not exist.
-func Digest(paths ...string) (string, error) {
+func Digest(paths ...string) (string, error) { return DigestWithout(nil, paths...) }
+
+// DigestWithout is Digest without what is in the directories and for which skip is true.
+func DigestWithout(skip func(path string, isDir bool) bool, paths ...string) (string, error) {
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	var parts []string
 	for _, path := range paths {
 		d := digest{sha256.New()}
-		if err := walk(path, d.add); err != nil {
+		if err := walkWithout(skip, path, d.add); err != nil {
 			return "", fmt.Errorf("read the content of %q: %w", path, err)
 		}
 		parts = append(parts, hex.EncodeToString(d.sum.Sum(nil)))

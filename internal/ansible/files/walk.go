@@ -17,12 +17,16 @@ type visitor func(path, name string, info fs.FileInfo) error
 
 // walk has the visitor see what is at path, and in it, in lexical order. It leaves out hidden
 // entries and __pycache__, and follows symbolic links. What does not exist is no error.
-func walk(path string, visit visitor) error {
-	return (&walker{visit, map[string]bool{}}).see(path, ".")
+func walk(path string, visit visitor) error { return walkWithout(nil, path, visit) }
+
+// walkWithout also leaves out that for which skip is true.
+func walkWithout(skip func(path string, isDir bool) bool, path string, visit visitor) error {
+	return (&walker{visit, skip, map[string]bool{}}).see(path, ".")
 }
 
 type walker struct {
 	visit visitor
+	skip  func(path string, isDir bool) bool
 	// openDirs are the directories on the way to the current one. A link to one of them is
 	// not followed, because it would never end.
 	openDirs map[string]bool
@@ -35,6 +39,8 @@ func (w *walker) see(path, name string) error {
 		return nil // Such as a link without a target.
 	case err != nil:
 		return err
+	case name != "." && w.skip != nil && w.skip(path, info.IsDir()):
+		return nil
 	case info.IsDir():
 		return w.enter(path, name, info)
 	case info.Mode().IsRegular():
