@@ -20,17 +20,13 @@ func InheritedEnv(manager, dropped, also []string) map[string]string {
 	return env
 }
 
-// BypassHTTPProxy makes requests to the API proxy on 127.0.0.1 bypass an HTTP proxy that
-// the manager's environment names.
+// BypassHTTPProxy makes requests to the API proxy on 127.0.0.1 bypass an HTTP proxy that the
+// manager's environment names, or content for one of its tasks.
 func BypassHTTPProxy(env map[string]string) {
-	proxied := slices.ContainsFunc([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}, func(name string) bool {
-		return env[name] != "" || env[strings.ToLower(name)] != ""
-	})
-	if !proxied {
-		return
-	}
 	exceptions := cmp.Or(env["NO_PROXY"], env["no_proxy"])
-	exceptions = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
+	if strings.TrimSpace(exceptions) != "*" { // With anything beside it, the star means nothing.
+		exceptions = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
+	}
 	env["NO_PROXY"], env["no_proxy"] = exceptions, exceptions
 }
 

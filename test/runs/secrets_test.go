@@ -277,3 +277,38 @@ func TestAFailureSaysWhereAndWhy(t *testing.T) {
 		})
 	}
 }
+
+// Ansible checks what an include_role passes in a task of the role's own, which does not inherit no_log.
+func TestTheCheckOfARolesArgumentsHasTheNoLogOfItsInclude(t *testing.T) {
+	const specs = "argument_specs: {main: {options: {mode: {type: str, choices: [a, b]}, port: {type: int}}}}\n"
+	for why, tasks := range map[string]string{
+		"the include":            "- ansible.builtin.include_role: {name: checked}\n  vars: {mode: s3cr3t}\n  no_log: true\n",
+		"a template":             "- ansible.builtin.include_role: {name: checked}\n  vars: {port: s3cr3t}\n  no_log: \"{{ 1 == 1 }}\"\n",
+		"a block around it":      "- no_log: true\n  block:\n    - ansible.builtin.include_role: {name: checked}\n      vars: {mode: s3cr3t}\n",
+		"an import":              "- ansible.builtin.import_role: {name: checked}\n  vars: {mode: s3cr3t}\n  no_log: true\n",
+		"an outer include":       "- ansible.builtin.include_role: {name: outer}\n  vars: {secret: s3cr3t}\n  no_log: true\n",
+		"a loop around it":       "- ansible.builtin.include_role: {name: checked}\n  vars: {mode: \"{{ item }}\"}\n  loop: [s3cr3t]\n  no_log: true\n",
+		"a dependency of a role": "- ansible.builtin.include_role: {name: depends}\n  vars: {mode: s3cr3t}\n  no_log: true\n",
+	} {
+		t.Run(why, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				"roles/hello/tasks/main.yml":            tasks,
+				"roles/checked/tasks/main.yml":          "- ansible.builtin.debug: {msg: checked}\n",
+				"roles/checked/meta/argument_specs.yml": specs,
+				"roles/outer/tasks/main.yml":            "- ansible.builtin.include_role: {name: checked}\n  vars: {mode: \"{{ secret }}\"}\n",
+				"roles/depends/tasks/main.yml":          "- ansible.builtin.debug: {msg: depends}\n",
+				"roles/depends/meta/main.yml":           "dependencies: [checked]\n",
+			})
+			spec := b.role("hello")
+			result := b.run(t.Context(), spec)
+			wantOutcome(t, result, content.Failed, content.ReasonFailed)
+			shown := fmt.Sprint(result.Outcome, b.artifact(spec.UID, "events.jsonl"))
+			for _, e := range b.events { // Their text, which Ansible displays, is never shown.
+				shown += fmt.Sprint(e.Task, e.Result)
+			}
+			if strings.Contains(shown, "s3cr3t") {
+				t.Errorf("the value is shown: %s", shown)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -165,6 +166,7 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 		UID:          w.uid,
 		Watch:        job.Run.Watch.String(),
 		CR:           job.Run.Object,
+		Resource:     path.Join(job.Run.Watch.Group, job.Run.Watch.Version, job.Run.Watch.Kind, job.Run.Object),
 		ID:           job.Run.ID,
 		Role:         what.Role,
 		RolesPath:    what.RolesPath,

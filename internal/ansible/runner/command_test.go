@@ -90,7 +90,7 @@ func TestCommandRunsInThePrivateProject(t *testing.T) {
 
 func TestEnviron(t *testing.T) {
 	own := map[string]string{
-		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true", "MAX_EVENT_RES": "9223372036854775807",
+		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost", "MAX_EVENT_RES": "9223372036854775807",
 		"PYTHONPATH": ".program/guard",
 		"KUBECONFIG": "/runs/u/run/kubeconfig", "K8S_AUTH_KUBECONFIG": "/runs/u/run/kubeconfig",
 		"ANSIBLE_LOCAL_TEMP": "/runs/u/run/tmp", "TMPDIR": "/runs/.tmp",
@@ -153,6 +153,13 @@ func TestEnviron(t *testing.T) {
 		"exceptions in lower case hold for both spellings": {
 			env:  []string{"https_proxy=http://p", "no_proxy=.svc"},
 			want: map[string]string{"https_proxy": "http://p", "NO_PROXY": ".svc,127.0.0.1,localhost", "no_proxy": ".svc,127.0.0.1,localhost"},
+		},
+		"a task may name an HTTP proxy": {
+			want: map[string]string{"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"},
+		},
+		"all addresses are exceptions": {
+			env:  []string{"HTTPS_PROXY=http://p", "NO_PROXY=*"},
+			want: map[string]string{"HTTPS_PROXY": "http://p", "NO_PROXY": "*", "no_proxy": "*"},
 		},
 		"a successor finds the processes of all runs, also below a run that started this manager": {
 			runner: &Runner{Reaper: proctree.NewReaper("/runs", "mine")},

@@ -76,6 +76,8 @@ type Spec struct {
 	UID string
 	// Watch and CR describe the run in its artifact, in the same words as the log.
 	Watch, CR string
+	// Resource is the CR as GROUP/VERSION/KIND/NAMESPACE/NAME, which the path of the inventory has.
+	Resource string
 	// ID is unique among the runs of this manager. It is part of the artifact's name.
 	ID string
 	// Role is a role's name in RolesPath, or ns.collection.role with RolesPath "".
@@ -129,6 +131,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 	dir, err := r.Root.Prepare(spec.UID, spec.ID, rundir.Inputs{
 		ExtraVars:  spec.ExtraVars,
 		Kubeconfig: spec.Kubeconfig,
+		Resource:   spec.Resource,
 		Inventory:  r.Inventory,
 		Python:     r.Python,
 		Pipelining: r.mayBeWarm(spec) && usePipelining(r.inheritedEnv()),

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +25,10 @@ type Inputs struct {
 	ExtraVars []byte
 	// Kubeconfig is the content of the run's kubeconfig.
 	Kubeconfig []byte
+	// Resource is GROUP/VERSION/KIND/NAMESPACE/NAME of the CR, without the namespace or the group where
+	// there is none. The path of the inventory has these parts after three others, if they can be
+	// directories. "" stands for any path.
+	Resource string
 	// Inventory is a file or directory to copy; "" is an inventory with only localhost.
 	Inventory string
 	// Python is the absolute path of localhost's interpreter in the default inventory; ""
@@ -145,7 +150,7 @@ func (d *Dir) writeInputs(run *os.Root, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	d.Inventory = filepath.Join(d.Private, inventory)
+	d.Inventory = filepath.Join(cmp.Or(d.root.named(d.uid, in.Resource), d.Private), inventory)
 	return checkWritten(run, "env/extravars", len(in.ExtraVars))
 }
 
@@ -181,6 +186,7 @@ func (d *Dir) release() error {
 		errs = append(errs, d.artifacts.Close())
 	}
 	clean := true
+	errs = append(errs, d.root.removeNamed(d.uid))
 	if d.crDir != nil {
 		err := d.root.removeEntry(d.crDir, runName)
 		clean = err == nil

@@ -58,7 +58,7 @@ func (r *Root) removeRunFiles() error {
 	if err := removeEntries(r.root, isTrash); err != nil {
 		return err
 	}
-	if err := r.makeTemp(); err != nil {
+	if err := errors.Join(r.removeElsewhere(namesName), r.makeTemp()); err != nil {
 		return err
 	}
 	uids, err := r.UIDs()

@@ -42,16 +42,21 @@ type Root struct {
 	// enough.
 	tempPath string
 	temp     temp
+	// namesPath is the directory with the named paths of runs; "" until a run needs one.
+	namesPath string
 
 	usage usage
 }
 
-// Close unlocks the directory. It removes the temporary directory of runs if that is elsewhere, and
-// nothing else.
+// Close unlocks the directory. It removes what is elsewhere, such as the temporary directory of
+// runs, and nothing else.
 func (r *Root) Close() error {
 	var err error
 	if r.hasTempElsewhere() {
-		err = r.removeTemp()
+		err = r.removeElsewhere(tempName)
+	}
+	if r.namesPath != "" {
+		err = errors.Join(err, r.removeElsewhere(namesName))
 	}
 	err = errors.Join(err, r.root.Close())
 	if r.lock != nil {

@@ -80,7 +80,7 @@ var elsewhereName = regexp.MustCompile(`^ensign-[A-Z2-7]{26}$`)
 // makeTemp removes the temporary directory of a predecessor's runs and makes that of this
 // manager's: ROOT/.tmp if its path is short enough, or a private directory elsewhere.
 func (r *Root) makeTemp() error {
-	if err := r.removeTemp(); err != nil {
+	if err := r.removeElsewhere(tempName); err != nil {
 		return err
 	}
 	own := filepath.Join(r.path, tempName)
@@ -96,14 +96,19 @@ func (r *Root) makeTemp() error {
 		return fmt.Errorf("the path is too long for sockets of runs, and there is no safe temporary directory: %w; choose a run directory whose path has %d bytes at most, or set TMPDIR to a directory that only you can write to",
 			err, maxTempPath-len("/"+tempName))
 	}
+	r.tempPath = path
+	return r.makeElsewhere(tempName, path)
+}
+
+// makeElsewhere makes a private directory outside of ROOT, to which ROOT/name leads.
+func (r *Root) makeElsewhere(name, path string) error {
 	// The link comes first: a successor finds the directory by it, whenever this process is killed.
-	if err := r.root.Symlink(path, tempName); err != nil {
+	if err := r.root.Symlink(path, name); err != nil {
 		return err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
-	r.tempPath = path
 	return os.Chmod(path, 0o700) // Whatever the umask is.
 }
 
@@ -135,15 +140,15 @@ func (r *Root) openTemp() (*os.Root, error) {
 	return openDir(r.root, tempName)
 }
 
-// removeTemp removes ROOT/.tmp, and the directory to which it points if a manager made that.
-func (r *Root) removeTemp() error {
-	path, err := r.root.Readlink(tempName)
+// removeElsewhere removes ROOT/name, and the directory to which it points if a manager made that.
+func (r *Root) removeElsewhere(name string) error {
+	path, err := r.root.Readlink(name)
 	if err == nil && elsewhereName.MatchString(filepath.Base(path)) {
 		if err := removeOwn(path); err != nil {
 			return err
 		}
 	}
-	return r.removeEntry(r.root, tempName)
+	return r.removeEntry(r.root, name)
 }
 
 // removeOwn removes a directory unless it belongs to somebody else by now.

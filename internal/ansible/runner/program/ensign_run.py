@@ -20,6 +20,7 @@ import importlib
 import io
 import os
 import pty
+import re
 import shutil
 import signal
 import struct
@@ -32,6 +33,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from ensign_events import CHANGED_UNDER_NO_LOG, bounded_event, encode_json, truncate_text
+from ensign_jobs import AsyncJobs, noting
 from ensign_refusal import refusal_of
 
 _PROGRAM = "ansible-playbook"
@@ -72,7 +74,7 @@ class EventFilter:
         self._output, self._handle = output, handle
         self._text = io.StringIO()
         self._event: dict[str, Any] | None = None
-        self.lost: dict[str, int] | None = None  # Of the closing statistics; see report_lost_hosts.
+        self.lost: dict[str, int] | None = None  # Of the closing statistics; see complete_statistics.
 
     def write(self, data: str) -> None:
         self._text.write(data)
@@ -154,9 +156,10 @@ class InProcessPlaybook:
         redirect_output(open_display(self.logfile_read, _STDOUT), open_display(self.logfile_read, _STDERR))
         try:
             redirect_events(self.logfile_read)
-            report_lost_hosts(self.logfile_read)
+            complete_statistics(self.logfile_read)
             report_refusals(self.logfile_read)
-            keep_guard(self._environment.get("PYTHONPATH", "").partition(os.pathsep)[0])
+            hide_validation()
+            keep_settings(self._environment.get("PYTHONPATH", "").partition(os.pathsep)[0])
             return exit_code_of(importlib.import_module("ansible.cli.playbook").main)
         finally:
             flush()
@@ -254,22 +257,40 @@ def keep_changed(callback: Any) -> None:
     callback.capture_event_data = capture_event_data
 
 
-def report_lost_hosts(events: EventFilter) -> None:
-    """Add to the closing statistics which hosts are still unreachable, with how often each was.
+def complete_statistics(events: EventFilter) -> None:
+    """Before the closing statistics, wait for asynchronous jobs, and add which hosts are still unreachable.
 
     The statistics also count a host whose error `meta: clear_host_errors` has cleared. Without this addition, which
     another version of Ansible may not allow, the operator takes each counted host for lost.
     """
     manager = importlib.import_module("ansible.executor.task_queue_manager").TaskQueueManager
     original = manager.send_callback
+    jobs = AsyncJobs()
 
     def send_callback(self: Any, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        noting(jobs, method_name, args)
         if method_name == "v2_playbook_on_stats":
+            jobs.wait(lambda task: report_waiting(events, task))
             with contextlib.suppress(AttributeError, TypeError):
                 events.lost = {str(host): self._stats.dark.get(host, 1) for host in self._unreachable_hosts}
         return original(self, method_name, *args, **kwargs)
 
     manager.send_callback = send_callback
+
+
+def report_waiting(events: EventFilter, task: Any) -> None:
+    """Report that the run waits for the job of a task, as a task that begins: it is named if the run ends there."""
+    data = {"task": f"{task.get_name()} (wait for its asynchronous job)", "task_action": task.action, "task_path": task.get_path()}
+    with contextlib.suppress(AttributeError, TypeError):
+        data["play"] = task.get_play().get_name()
+    flush()
+    events.begin(new_event("playbook_on_task_start", data))
+    events.end()
+
+
+def new_event(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    now = datetime.datetime.now(datetime.UTC).isoformat()
+    return {"event": kind, "uuid": str(uuid.uuid4()), "created": now, "event_data": data}
 
 
 def report_refusals(events: EventFilter) -> None:
@@ -283,26 +304,78 @@ def report_refusals(events: EventFilter) -> None:
         except Exception as error:
             if refusal := refusal_of(error):
                 flush()
-                now = datetime.datetime.now(datetime.UTC).isoformat()
-                event = {"event": _REFUSED, "uuid": str(uuid.uuid4()), "created": now, "event_data": refusal}
-                events.begin(event)
+                events.begin(new_event(_REFUSED, refusal))
                 events.end()
             raise
 
     command_line.run = run
 
 
-def keep_guard(guard: str) -> None:
-    """Let a task that has a PYTHONPATH of its own keep the directory with which that of runs begins (guard/)."""
+def hide_validation() -> None:
+    """Let the check of a role's arguments have the no_log of the include_role that passes them.
+
+    Ansible adds that check as a task of the role, which does not inherit from the include, and whose error shows the
+    values. A no_log that is a template counts, whatever its value, and so does one of an outer include_role.
+    """
+    include: Any = importlib.import_module("ansible.playbook.role_include").IncludeRole
+    original = include.get_block_list
+
+    def get_block_list(self: Any, *args: Any, **kwargs: Any) -> Any:
+        blocks, handlers = original(self, *args, **kwargs)
+        if is_hidden(self):
+            for task in (task for block in blocks for task in block.block):
+                if str(getattr(task, "action", "")).endswith("validate_argument_spec"):
+                    task.no_log = True
+        return blocks, handlers
+
+    include.get_block_list = get_block_list
+
+
+def is_hidden(part: Any) -> bool:
+    """Report whether a part of a playbook, or what includes it, has no_log. A task does not inherit from an include."""
+    while part is not None:
+        if getattr(part, "no_log", False):
+            return True
+        part = getattr(part, "_parent", None)
+    return False
+
+
+def keep_settings(guard: str) -> None:
+    """Keep what each run needs of its environment where a task has an `environment` of its own.
+
+    PYTHONPATH begins with the directory with which that of runs begins (guard/), and requests to the API proxy on
+    127.0.0.1 bypass an HTTP proxy.
+    """
     shell: Any = importlib.import_module("ansible.plugins.shell").ShellBase
     original = shell.env_prefix
 
     def env_prefix(self: object, **variables: object) -> Any:
         if guard and "PYTHONPATH" in variables:
             variables["PYTHONPATH"] = f"{guard}{os.pathsep}{variables['PYTHONPATH']}"
-        return original(self, **variables)
+        return original(self, **bypass_proxy(variables))
 
     shell.env_prefix = env_prefix
+
+
+def bypass_proxy(variables: dict[str, Any]) -> dict[str, Any]:
+    """Return variables of a task in which NO_PROXY, in both spellings, has the local addresses.
+
+    They are not changed if they have nothing of proxies: the task then has those of the run, or of the account that
+    it becomes.
+    """
+    names = ("NO_PROXY", "no_proxy")
+    own = [str(variables[name]) for name in names if name in variables]
+    if not own and not any(name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") for name in variables):
+        return variables
+    default = own[0] if own else os.environ.get("NO_PROXY", "")
+    return {**variables, **{name: with_local_addresses(str(variables.get(name, default))) for name in names}}
+
+
+def with_local_addresses(exceptions: str) -> str:
+    present = re.split(r"[,\s]+", exceptions)
+    if "*" in present:
+        return exceptions
+    return ",".join(filter(None, [exceptions, *(each for each in ("127.0.0.1", "localhost") if each not in present)]))
 
 
 def exit_code_of(program: Callable[[], object]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import ensign_events
 import pytest
 from ensign_events import BoundedCopy, bounded_counts, bounded_event, encode_json, truncate
-from ensign_run import EventFilter
+from ensign_run import EventFilter, bypass_proxy
 
 CUT = "… [cut]"
 Reports = Callable[[], list[dict[str, Any]]]
@@ -194,3 +194,24 @@ def test_no_count_is_lost_among_many_hosts() -> None:
     assert sum(got.values()) == 5007
     assert got["h0"] == 1
     assert len(encode_json(got)) < ensign_events._MAX_COUNTS + 1024
+
+
+@pytest.mark.parametrize(
+    ("own", "want"),
+    [
+        ({}, {}),
+        ({"LANG": "C"}, {"LANG": "C"}),
+        ({"HTTPS_PROXY": "p"}, {"HTTPS_PROXY": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"}),
+        ({"http_proxy": "p"}, {"http_proxy": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"}),
+        ({"NO_PROXY": ""}, {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}),
+        ({"no_proxy": ".svc"}, {"no_proxy": ".svc,127.0.0.1,localhost", "NO_PROXY": ".svc,127.0.0.1,localhost"}),
+        ({"no_proxy": "a", "NO_PROXY": "b"}, {"no_proxy": "a,127.0.0.1,localhost", "NO_PROXY": "b,127.0.0.1,localhost"}),
+        ({"NO_PROXY": "localhost, 127.0.0.1"}, {"NO_PROXY": "localhost, 127.0.0.1", "no_proxy": "localhost, 127.0.0.1"}),
+        ({"ALL_PROXY": "p", "NO_PROXY": "*"}, {"ALL_PROXY": "p", "NO_PROXY": "*", "no_proxy": "*"}),
+    ],
+)
+def test_a_task_with_a_proxy_reaches_the_api_proxy(
+    own: dict[str, str], want: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", ".run,127.0.0.1,localhost")
+    assert bypass_proxy(own) == want

@@ -167,6 +167,7 @@ def source(path: str) -> CodeType:
     sys.path.insert(0, os.path.dirname(path))
     try:
         importlib.import_module("ensign_events")
+        importlib.import_module("ensign_jobs")
         importlib.import_module("ensign_refusal")
     finally:
         del sys.path[0]
