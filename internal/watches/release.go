@@ -3,6 +3,7 @@ package watches
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -69,6 +70,13 @@ func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error)
 		return "", "", err
 	}
 	return namespace, name, nil
+}
+
+// WantedRelease is ReleaseOf by the CR's spec alone.
+func (c *Chart) WantedRelease(cr map[string]any) (namespace, name string, err error) {
+	without := maps.Clone(cr)
+	delete(without, "status")
+	return c.ReleaseOf(without)
 }
 
 // currentRelease returns the release that the CR's status names: a deployed one, or one of which

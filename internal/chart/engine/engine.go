@@ -83,6 +83,8 @@ type work struct {
 	requested bool
 	// namespace and name are the release's.
 	namespace, name string
+	// other is the release that the spec asks for, at a deletion where the status names another one.
+	other *place
 	// seal says for which CR the release's records are sealed; its keys are set by site.
 	seal order.Seal
 	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault says why.
@@ -110,7 +112,7 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
-		w.namespace, w.name = e.releaseToRemove(cr)
+		w.namespace, w.name, w.other = e.releaseToRemove(cr)
 		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // What it may show is hidden at a deletion too.
 		w.findEarlier(ctx, r)
 		return w, nil
@@ -133,14 +135,17 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 }
 
 // releaseToRemove returns the namespace and name of the release of a CR that is being deleted: the
-// one that it has, where its spec asks for another one by now. Both are "" for a CR that can have
-// none, such as one with a name that Helm does not take.
-func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string) {
+// one that its status names, where its spec asks for another one by now, which is other then. Both are ""
+// for a CR that can have none, such as one with a name that Helm does not take.
+func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string, other *place) {
 	namespace, name, err := e.Watch.Chart.ReleaseOf(cr.Object)
 	if moved, ok := errors.AsType[*watches.MovedError](err); ok {
-		return moved.Namespace, moved.Name
+		if namespace, name, err = e.Watch.Chart.WantedRelease(cr.Object); err == nil {
+			other = &place{namespace: namespace, name: name}
+		}
+		return moved.Namespace, moved.Name, other
 	}
-	return namespace, name // "" with any other error.
+	return namespace, name, nil // "" with any other error.
 }
 
 func ownerOf(cr *unstructured.Unstructured) order.Owner {

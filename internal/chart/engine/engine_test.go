@@ -334,3 +334,15 @@ func TestAnAbandonedReleaseIsNamedWithItsObjects(t *testing.T) {
 		t.Errorf("without access: got %q", got)
 	}
 }
+
+// Whoever may write the status of a CR must not lead its deletion past its release.
+func TestADeletionFindsTheReleaseWhateverTheStatusSays(t *testing.T) {
+	w := newWorld(t, nil)
+	w.has(common.StatusDeployed, w.digest())
+	cr := resource(nil, nil)
+	cr.Object["status"] = map[string]any{"deployedRelease": map[string]any{"name": "other", "namespace": "elsewhere"}}
+	result, _ := w.run(t.Context(), cr, true)
+	if result.Outcome.Verdict != content.Succeeded || len(w.orders) != 1 || w.orders[0].Name != "r" || w.orders[0].Namespace != "ns" || len(w.releases) > 0 || w.object != nil {
+		t.Errorf("got %+v, orders %+v, %d revisions left", result.Outcome, w.orders, len(w.releases))
+	}
+}

@@ -72,6 +72,11 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.history, err = f.records.Read(ctx); err != nil {
 		return f, err
 	}
+	if f.last() == nil && w.other != nil {
+		if err := w.lookElsewhere(ctx, job, &f); err != nil {
+			return f, err
+		}
+	}
 	mayTake, err := w.mayTake(ctx, f)
 	if err != nil {
 		return f, err
@@ -105,6 +110,22 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	}
 	f.State = release.Drifted
 	return f, nil
+}
+
+// lookElsewhere finds the release that the spec of a deleted CR asks for, if that is the CR's. The status
+// names another one, which has no sealed record of the CR: a tenant may write the status.
+func (w *work) lookElsewhere(ctx context.Context, job content.Job, f *found) (err error) {
+	elsewhere, namespace, name := *f, w.namespace, w.name
+	w.namespace, w.name = w.other.namespace, w.other.name
+	if elsewhere.site, err = w.site(ctx, job); err == nil {
+		elsewhere.history, err = elsewhere.records.Read(ctx)
+	}
+	if err != nil || elsewhere.last() == nil {
+		w.namespace, w.name = namespace, name
+		return err
+	}
+	*f = elsewhere
+	return nil
 }
 
 // mayTake reports whether a release may be taken over that the manager has not made: an earlier

@@ -130,6 +130,24 @@ func TestHelmsOwnStorageKeepsWhatIsSealed(t *testing.T) {
 	}
 }
 
+func TestTheDeployedRevisionIsFoundBehindManyThatFailed(t *testing.T) {
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	store := storage.Init(newDriver(secrets, "K", "u1"))
+	for version := 1; version <= maxOpened+5; version++ {
+		status := common.StatusFailed
+		if version == 1 {
+			status = common.StatusDeployed
+		}
+		if err := store.Create(record(version, status)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := read(t, newDriver(secrets, "K", "u1"))
+	if h.Last == nil || h.Last.Version != maxOpened+5 || h.Deployed == nil || h.Deployed.Version != 1 {
+		t.Errorf("got %+v, %+v", h.Last, h.Deployed)
+	}
+}
+
 // Each forgery is what somebody can do who may write Secrets in the namespace.
 func TestNothingOfAForgedRecordIsUsed(t *testing.T) {
 	genuine := func(t *testing.T, secrets clientv1.SecretInterface) (*corev1.Secret, *Release) {

@@ -75,7 +75,8 @@ func (r *Records) Read(ctx context.Context) (h History, err error) {
 	opened := 0
 	for i := range h.Revisions {
 		revision := &h.Revisions[i]
-		wanted := h.Last == nil || h.Deployed == nil || revision.Status == deployed
+		// Attempts that failed say nothing about the deployed revision, however many there are.
+		wanted := h.Last == nil || h.Deployed == nil && revision.wasDeployed() || revision.Status == deployed
 		if !revision.claimsSeal || !wanted || opened == maxOpened {
 			continue
 		}
