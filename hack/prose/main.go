@@ -3,9 +3,9 @@
 //
 //	go run ./hack/prose DIR
 //
-// DIR/help gets a file for each command, with its help. DIR/comments gets a file for each Go file
-// that is no test: the comments of what it exports, each on the line that it has in the Go file. It
-// judges nothing.
+// DIR/help gets a file for each command, with its help. For each Go file that is not a test,
+// DIR/comments gets the comments of what it exports, and DIR/messages, for the product, the texts of its errors and log lines,
+// each on the line that it has in the Go file. It judges nothing.
 package main
 
 import (
@@ -31,7 +31,10 @@ func main() {
 	}
 	errs := []error{writeHelp(os.Args[1])}
 	for _, root := range []string{"cmd", "examples", "hack", "internal", "pkg", "test"} {
-		errs = append(errs, writeComments(root, os.Args[1]))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "comments"), ".md", exported))
+	}
+	for _, root := range []string{"cmd", "internal", "pkg"} {
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "messages"), ".msg", messages))
 	}
 	if err := errors.Join(errs...); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "prose:", err)
@@ -87,7 +90,8 @@ func help(command *cobra.Command, seen map[string]bool) string {
 	return text.String()
 }
 
-func writeComments(root, dir string) error {
+// writeEach writes what texts finds in each Go file below root.
+func writeEach(root, dir, ending string, texts func([]byte) (string, error)) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -96,11 +100,11 @@ func writeComments(root, dir string) error {
 		if err != nil {
 			return err
 		}
-		text, err := exported(source)
+		text, err := texts(source)
 		if err != nil || text == "" {
 			return err
 		}
-		return writeFile(filepath.Join(dir, "comments", path+".md"), text)
+		return writeFile(filepath.Join(dir, path+ending), text)
 	})
 }
 

@@ -88,3 +88,30 @@ func TestHelpHasEachFlagThatIsShownOnce(t *testing.T) {
 		t.Errorf("the second time got %q", got)
 	}
 }
+
+func TestMessagesOfErrorsAndOfTheLog(t *testing.T) {
+	got, err := messages([]byte(`package a
+
+// a comment is none
+func f() error {
+	log.Info("first line", "key", "no message")
+	log.V(1).Info("second " + "line")
+	log.Error(err, "third line", "key", "value")
+	if x == "no message" {
+		return fmt.Errorf("fourth %s: %w", "no message", errors.New("fifth"))
+	}
+	return errors.New(
+		"sixth line")
+}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"first line", "second line", "third line", "fourth %s: %w fifth", "sixth line"}
+	if diff := cmp.Diff(want, strings.FieldsFunc(got, func(r rune) bool { return r == '\n' })); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := messages([]byte("package a\n\nvar b = \"no message\"\n")); err != nil || got != "" {
+		t.Errorf("got %q (error %v)", got, err)
+	}
+}

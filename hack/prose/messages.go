@@ -1,0 +1,63 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+)
+
+// messages returns the texts that a Go file gives to errors and to the log: what errors.New, fmt.Errorf
+// and the methods Info and Error of a logger get. Each text stands on its line of the file; all other
+// lines are empty. messages returns "" where there is no such text.
+func messages(source []byte) (string, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return "", err
+	}
+	lines := make([]string, files.File(file.FileStart).LineCount())
+	ast.Inspect(file, func(node ast.Node) bool {
+		call, is := node.(*ast.CallExpr)
+		if !is {
+			return true
+		}
+		if i, is := textOf(call); is && i < len(call.Args) {
+			ast.Inspect(call.Args[i], func(part ast.Node) bool {
+				if literal, is := part.(*ast.BasicLit); is && literal.Kind == token.STRING {
+					if text, err := strconv.Unquote(literal.Value); err == nil {
+						number := files.Position(literal.Pos()).Line - 1
+						lines[number] = strings.TrimSpace(lines[number] + " " + strings.ReplaceAll(text, "\n", " "))
+					}
+				}
+				_, nested := part.(*ast.CallExpr)
+				return !nested // It has a text of its own, or none.
+			})
+		}
+		return true
+	})
+	if strings.Join(lines, "") == "" {
+		return "", nil
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// textOf returns which argument of a call is the text.
+func textOf(call *ast.CallExpr) (argument int, is bool) {
+	selector, is := call.Fun.(*ast.SelectorExpr)
+	if !is {
+		return 0, false
+	}
+	name := selector.Sel.Name
+	if of, is := selector.X.(*ast.Ident); is && (of.Name == "errors" && name == "New" || of.Name == "fmt" && name == "Errorf") {
+		return 0, true
+	}
+	switch name {
+	case "Info":
+		return 0, true
+	case "Error":
+		return 1, true
+	}
+	return 0, false
+}
