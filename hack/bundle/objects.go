@@ -54,7 +54,7 @@ func setImage(deployment *unstructured.Unstructured, image string) error {
 	}
 	container, ok := containers[0].(map[string]any)
 	if !ok {
-		return fmt.Errorf("the Deployment %s: its container is no map", deployment.GetName())
+		return fmt.Errorf("the Deployment %s: its container is not a map", deployment.GetName())
 	}
 	container["image"] = image
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)

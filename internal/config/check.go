@@ -48,7 +48,7 @@ func (o Options) checkListeners() error {
 	pprof, pprofErr := parseAddress("--pprof-bind-address", cmp.Or(o.PprofBindAddress, "0"))
 	errs := []error{metricsErr, probesErr, pprofErr}
 	if pprof.value != "" && !IsLoopback(pprof.value) {
-		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because whoever reaches it may read profiles and use up the processor", pprof.flag, pprof.value))
+		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because everybody who reaches it may read profiles and use up the processor", pprof.flag, pprof.value))
 	}
 	listeners := []listener{metrics, probes, userMetrics, pprof, atPort("--proxy-port", o.ProxyPort), atPort("--proxy-open-port", o.ProxyOpenPort)}
 	for i, l := range listeners {
@@ -88,7 +88,7 @@ func parseAddress(flag, value string) (listener, error) {
 func (e Environment) checkNamespaces() error {
 	for _, namespace := range e.Namespaces() {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
-			return fmt.Errorf("environment variable WATCH_NAMESPACE: %q is no name of a namespace: write names joined by commas, or nothing for all namespaces", namespace)
+			return fmt.Errorf("environment variable WATCH_NAMESPACE: invalid namespace name %q: write names joined by commas, or nothing for all namespaces", namespace)
 		}
 	}
 	return nil

@@ -229,7 +229,7 @@ func (e Environment) overrideInt(name string, allowed bounds, set func(int)) err
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < allowed.low || n > allowed.high {
-		return fmt.Errorf("environment variable %s: %q is no whole number from %d to %d", name, text, allowed.low, allowed.high)
+		return fmt.Errorf("environment variable %s: invalid value %q: write a whole number from %d to %d", name, text, allowed.low, allowed.high)
 	}
 	set(n)
 	return nil

@@ -115,7 +115,7 @@ func TestTheEnvironmentOverridesAWatch(t *testing.T) {
 	wrong := Environment{"WORKER_THING_MY_IO": "0", "MAX_CONCURRENT_RECONCILES_THING_MY_IO": "many", "ANSIBLE_VERBOSITY_SECRET_": "8"}
 	err := wrong.Override([]watches.Watch{watch, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}})
 	for name, value := range wrong {
-		if err == nil || !strings.Contains(err.Error(), name+`: "`+value+`"`) {
+		if err == nil || !strings.Contains(err.Error(), name+`: invalid value "`+value+`"`) {
 			t.Errorf("%s=%s: want an error that names them all, got %v", name, value, err)
 		}
 	}

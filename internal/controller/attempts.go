@@ -11,13 +11,13 @@ import (
 
 var (
 	// errStopped ends runs when the manager stops.
-	errStopped = errors.New("the manager stops")
+	errStopped = errors.New("the manager is stopping")
 	// errDeleted ends the run of a CR that is being deleted and has no finalizer
 	// of ours.
 	errDeleted error = unwanted("the custom resource is being deleted")
 	// errWithdrawn ends the run of a CR that is being deleted, where the finalizer's run need not
 	// wait for its end. It does not end that one.
-	errWithdrawn = fmt.Errorf("the finalizer's turn has come: %w", errDeleted)
+	errWithdrawn = fmt.Errorf("the finalizer runs next: %w", errDeleted)
 	// errAbandoned ends the run of a CR that is to go without its finalizer.
 	errAbandoned error = unwanted("the custom resource is abandoned")
 )

@@ -27,7 +27,7 @@ func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
 	if a.empty && b.slowedBy == "" {
 		cause := a.cause(now)
 		r.setSlowedBy(a, cause)
-		log.FromContext(ctx).Info("WARNING: the resource is triggered again and again, and its runs are slowed down; they may trigger themselves", "trigger", cause, "nextRun", a.until.Sub(now).String())
+		log.FromContext(ctx).Info("WARNING: too many triggers; slowing down the runs of the resource, which may trigger themselves", "trigger", cause, "nextRun", a.until.Sub(now).String())
 		r.event(a, corev1.EventTypeWarning, eventSlowedDown, status.MessageSlowed(cause))
 	}
 	return r.reportBrake(ctx, a)

@@ -15,7 +15,7 @@ import (
 var errPanicked = errors.New("the run was ended by a defect of the manager, which its log shows")
 
 // observe runs the work and tells the observers when it starts and ends. The message of a failure
-// names the rights that the run lacked. A panic is a failure: the status says so, and the usual
+// names the rights that the run lacked, that of a canceled run why it was ended. A panic is a failure: the status says so, and the usual
 // pauses hold, where the queue would repeat the attempt within milliseconds.
 func (r *Reconciler) observe(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
 	result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, errPanicked)
@@ -33,6 +33,9 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 	}()
 	result = work.Run(ctx, job)
 	result.Outcome = result.Outcome.Explained(job)
+	if cause := context.Cause(ctx); cause != nil && result.Outcome.Verdict == content.Canceled {
+		result.Outcome.Message = cause.Error()
+	}
 	return result
 }
 

@@ -200,7 +200,7 @@ func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) erro
 	if err := r.endLeft(runCtx, a); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", a.refusal.Reason, "message", a.refusal.Message)
+	log.FromContext(ctx).Info("resource refused; next run after its next change", "reason", a.refusal.Reason, "message", a.refusal.Message)
 	r.conclude(a, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	return nil
 }

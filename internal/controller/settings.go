@@ -148,7 +148,7 @@ func readPeriod(name string, annotations map[string]string, into *time.Duration)
 	}
 	period, err := time.ParseDuration(text)
 	if err != nil || period < 0 {
-		return fmt.Errorf("annotation %s: %s is no duration: write for example 30s, 10m or 1h30m, or 0s for none", name, watches.Quoted(text))
+		return fmt.Errorf("annotation %s: invalid duration %s: use for example 30s, 10m or 1h30m, or 0s for none", name, watches.Quoted(text))
 	}
 	if period > 0 {
 		period = max(period, minPeriod)

@@ -192,7 +192,7 @@ func (w *failing) Run(ctx context.Context, _ content.Job) content.Result {
 // failure returns the outcome of an attempt that a hook ends.
 func failure(ctx context.Context, err error) content.Outcome {
 	if ctx.Err() != nil {
-		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
+		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}
 	}
 	reason := content.ReasonFailed
 	switch {

@@ -230,7 +230,7 @@ func guard(ctx context.Context, option string, call func() error) (err error) {
 }
 
 func logIgnored(ctx context.Context, err error) {
-	logr.FromContextOrDiscard(ctx).Info("WARNING: a hook refuses the resource, which does not hold up its deletion", "message", message(err))
+	logr.FromContextOrDiscard(ctx).Info("WARNING: hook refused the resource; deleting it anyway", "message", message(err))
 }
 
 // message returns the text of an error as a status may show it.

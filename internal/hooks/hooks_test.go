@@ -207,7 +207,7 @@ func TestErrorsOfHooks(t *testing.T) {
 	}{
 		"the spec is wrong: nothing runs until it changes":  {faulty(wrong), r, content.ReasonInvalidSpec, "spec.size is odd", "refused"},
 		"the values cannot be made now: it is tried again":  {faulty(boom), r, content.ReasonFailed, `boom\x1b[2J`, ""},
-		"values that are no JSON":                           {noJSON, r, content.ReasonFailed, "TranslateValues: the values are no JSON", ""},
+		"values that are no JSON":                           {noJSON, r, content.ReasonFailed, "TranslateValues: the values are not JSON", ""},
 		"all annotations that are wrong":                    {odd, r, content.ReasonInvalidAnnotation, "annotation example.com/size: no number\nannotation example.com/colour: red is no colour", "refused"},
 		"an error before the run is its message":            {denied(boom), r, content.ReasonFailed, `boom\x1b[2J`, ""},
 		"an error before the run about the spec":            {denied(wrong), r, content.ReasonInvalidSpec, "spec.size is odd", ""},

@@ -23,11 +23,11 @@ func (h *Hooks) Override(values map[string]any) error {
 func asJSON(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
-		return nil, fmt.Errorf("the values are no JSON: %w", err)
+		return nil, fmt.Errorf("the values are not JSON: %w", err)
 	}
 	converted := map[string]any{}
 	if err := utiljson.Unmarshal(text, &converted); err != nil {
-		return nil, fmt.Errorf("the values are no JSON: %w", err)
+		return nil, fmt.Errorf("the values are not JSON: %w", err)
 	}
 	if converted == nil { // They were nil.
 		converted = map[string]any{}

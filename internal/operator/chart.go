@@ -89,7 +89,7 @@ func (c *chartWing) engine(w Watch) (content.Engine, error) {
 
 // warnOfTemplates warns of a watch that lets CRs have templates.
 func warnOfTemplates(log logr.Logger, watch watches.Watch) {
-	const danger = "whoever may write such a resource can have templates evaluated there"
+	const danger = "everybody who may write such a resource can have templates evaluated there"
 	switch {
 	case watch.Chart == nil:
 	case watch.Chart.AllTemplates:

@@ -38,7 +38,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	o := m.options
 	client, err := dynamic.NewForConfig(restConfig)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to follow children: %w", err)
+		return nil, fmt.Errorf("prepare to watch children: %w", err)
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(restConfig)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *relatedObjects) addTo(m manager.Manager, counters *metrics.Metrics) err
 	}
 	r.countUnknownWrite = counters.CountUnknownWrite
 	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
-		return fmt.Errorf("add what follows children: %w", err)
+		return fmt.Errorf("add the informers of children: %w", err)
 	}
 	return nil
 }

@@ -69,13 +69,13 @@ func checkElection(o ctrl.Options, exists func(path string) bool) error {
 	case id == "":
 		fail("LeaderElectionID", "", "a lease needs a name that no other operator in the namespace has")
 	case len(validation.IsDNS1123Subdomain(id)) > 0:
-		fail("LeaderElectionID", id, "this is no name of a lease: allowed are lower-case letters, digits, dashes and dots")
+		fail("LeaderElectionID", id, "invalid name of a lease: use lower-case letters, digits, dashes and dots")
 	}
 	switch namespace := o.LeaderElectionNamespace; {
 	case namespace == "" && !exists(podNamespaceFile):
 		fail("LeaderElectionNamespace", "", "outside of a pod, the lease needs a namespace")
 	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
-		fail("LeaderElectionNamespace", namespace, "this is no name of a namespace: allowed are lower-case letters, digits and dashes")
+		fail("LeaderElectionNamespace", namespace, "invalid name of a namespace: use lower-case letters, digits and dashes")
 	}
 	return errors.Join(errs...)
 }

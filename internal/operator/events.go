@@ -94,7 +94,7 @@ func (s *eventSink) write(ctx context.Context, verb string, event *eventsv1.Even
 	written, other := second(ctx)
 	if lacksRight(other) {
 		s.warned.Do(func() {
-			s.log.Info("WARNING: Events are not written: the account lacks create and patch of events, in the group events.k8s.io or in the core group, or something else forbids them; this is said once",
+			s.log.Info("WARNING: Events are not written: the account lacks create and patch of events, in the group events.k8s.io or in the core group, or something else forbids them; this is logged once",
 				"verb", verb, "namespace", event.Namespace, "answer", err.Error(), "otherAnswer", other.Error())
 		})
 		return event, nil

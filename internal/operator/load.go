@@ -83,7 +83,7 @@ func warnOfDangers(log logr.Logger, list []watches.Watch) {
 	for i := range list {
 		warnOfTemplates(log, list[i])
 		if !list[i].MarkUnsafe {
-			log.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
+			log.Info("WARNING: markUnsafe is false: everybody who may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
 				"gvk", list[i].GVK.String(), "line", list[i].Line)
 		}
 	}

@@ -114,7 +114,7 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		return err
 	}
 	if err := s.release(); err != nil {
-		s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())
+		s.log.Info("could not release the lease; it expires by itself", "error", err.Error())
 	}
 	return nil
 }

@@ -50,14 +50,14 @@ func (s ServiceAccount) inCR(cr *unstructured.Unstructured) (string, error) {
 	}
 	value, found, err := unstructured.NestedFieldNoCopy(cr.Object, s.Path...)
 	if err != nil {
-		return "", fmt.Errorf("%s: write the name of a service account; a field on the way to it is no mapping", s.Path)
+		return "", fmt.Errorf("%s: write the name of a service account; a field on the way to it is not an object", s.Path)
 	}
 	if !found || value == nil {
 		return "", nil
 	}
 	name, isText := value.(string)
 	if !isText {
-		return "", fmt.Errorf("%s: write the name of a service account; what is there is no text", s.Path)
+		return "", fmt.Errorf("%s: write the name of a service account; the value is not a string", s.Path)
 	}
 	if faults := serviceAccountFaults(name); name != "" && len(faults) > 0 {
 		return "", fmt.Errorf("%s: %q is not the name of a service account: %s", s.Path, name, strings.Join(faults, "; "))

@@ -30,7 +30,7 @@ func TestWhoRunsAre(t *testing.T) {
 		"a name of another namespace":            {account: ServiceAccount{Path: path}, inCR: "kube-system:admin", fault: `spec.deploy.account: "kube-system:admin" is not the name`},
 		"a name that would end the header":       {account: ServiceAccount{Path: path}, inCR: "a\r\nImpersonate-Group: system:masters", fault: "spec.deploy.account"},
 		"no text":                                {account: ServiceAccount{Name: "a", Path: path}, inCR: map[string]any{}, fault: "spec.deploy.account: write the name"},
-		"a number":                               {account: ServiceAccount{Path: path}, inCR: int64(1), fault: "what is there is no text"},
+		"a number":                               {account: ServiceAccount{Path: path}, inCR: int64(1), fault: "the value is not a string"},
 		"a CR in no namespace":                   {account: ServiceAccount{Name: "a"}, nowhere: true, fault: "the resource is in none"},
 		"a CR in no namespace, by default":       {fallback: "f", nowhere: true, fault: "--default-service-account"},
 		"a CR in no namespace, and nobody named": {nowhere: true, want: ""},
@@ -62,7 +62,7 @@ func TestFaultsOfServiceAccounts(t *testing.T) {
 		want []string
 	}{
 		"no name of an account": {"  serviceAccountName: system:serviceaccount:a:b\n", []string{"4 serviceAccountName … is not allowed"}},
-		"no path":               {"  serviceAccountNamePath: spec.\n", []string{"4 serviceAccountNamePath … no path"}},
+		"no path":               {"  serviceAccountNamePath: spec.\n", []string{"4 serviceAccountNamePath … not a path"}},
 		"a path to several":     {"  serviceAccountNamePath: spec.accounts[*].name\n", []string{"4 serviceAccountNamePath … several"}},
 		"a list":                {"  serviceAccountName: [a]\n", []string{"4 serviceAccountName"}},
 	} {

@@ -116,7 +116,7 @@ func (p *parser) findChart(search Search, chart textField) string {
 			p.addFault(chart.line, "chart: %s holds no chart; give it a Chart.yaml", path)
 		}
 	case !info.Mode().IsRegular() || !strings.HasSuffix(path, ".tgz") && !strings.HasSuffix(path, ".tar.gz"):
-		p.addFault(chart.line, "chart: %s is no chart; write the path of a chart's directory or .tgz", path)
+		p.addFault(chart.line, "chart: %s is not a chart; write the path of a chart's directory or .tgz", path)
 	}
 	return path
 }

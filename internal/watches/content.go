@@ -63,7 +63,7 @@ func (p *parser) findPlaybook(search Search, playbook textField) Content {
 		p.addFault(playbook.line, "playbook: %q was not found; looked for %s; write a path relative to the operator's directory%s", playbook.text, path, meantFile(playbook.text, path))
 		return Content{}
 	case !info.Mode().IsRegular():
-		p.addFault(playbook.line, "playbook: %s is no file; write the path of a playbook", path)
+		p.addFault(playbook.line, "playbook: %s is not a file; write the path of a playbook", path)
 		return Content{}
 	default:
 		return Content{Playbook: path}

@@ -45,16 +45,16 @@ func TestLoadFaultsOfTheFile(t *testing.T) {
 	}{
 		"an empty file watches nothing":             {"", []string{`1 the file holds no watches … version`}},
 		"comments alone watch nothing":              {"---\n# nothing yet\n", []string{`1 the file holds no watches`}},
-		"a mapping is no list":                      {"\nversion: v1\n", []string{`2 the file holds a mapping … a list of watches`}},
-		"a text is no list":                         {"watches\n", []string{`1 the file holds "watches"`}},
+		"a mapping is not a list":                   {"\nversion: v1\n", []string{`2 the file holds a mapping … a list of watches`}},
+		"a text is not a list":                      {"watches\n", []string{`1 the file holds "watches"`}},
 		"a second document would be forgotten":      {"- {version: v1, kind: K, role: mysql}\n---\n- {version: v1, kind: L, role: mysql}\n", []string{`3 second document … one list`}},
-		"a tab does not indent":                     {"- version: v1\n\tkind: K\n", []string{`2 no YAML … tabs`}},
-		"a bracket is not closed":                   {"- version: v1\n  kind: [K\n  role: r\n", []string{`2 no YAML`}},
-		"an entry is indented too little":           {"- version: v1\n  kind: K\n role: x\n", []string{`3 no YAML`}},
-		"a value holds a second colon":              {"- version: v1\n  kind: K: L\n", []string{`2 no YAML`}},
-		"a quote is not closed":                     {"- version: v1\n  kind: 'K\n", []string{`2 no YAML`}},
+		"a tab does not indent":                     {"- version: v1\n\tkind: K\n", []string{`2 invalid YAML … tabs`}},
+		"a bracket is not closed":                   {"- version: v1\n  kind: [K\n  role: r\n", []string{`2 invalid YAML`}},
+		"an entry is indented too little":           {"- version: v1\n  kind: K\n role: x\n", []string{`3 invalid YAML`}},
+		"a value holds a second colon":              {"- version: v1\n  kind: K: L\n", []string{`2 invalid YAML`}},
+		"a quote is not closed":                     {"- version: v1\n  kind: 'K\n", []string{`2 invalid YAML`}},
 		"an anchor is not defined":                  {"- version: v1\n  role: *nowhere\n", []string{`2 nowhere`}},
-		"an entry is no mapping":                    {"- mysql\n-\n- [a]\n", []string{`1 found "mysql"`, `2 found nothing`, `3 found a list`}},
+		"an entry is not a mapping":                 {"- mysql\n-\n- [a]\n", []string{`1 found "mysql"`, `2 found nothing`, `3 found a list`}},
 		"an anchor must not contain itself":         {"- &a\n  version: v1\n  vars: {x: *a}\n", []string{`1 "a" contains itself`}},
 		"a merge must not contain itself":           {"- &a\n  <<: *a\n", []string{`1 "a" contains itself`}},
 		"only a mapping can be merged":              {"- <<: text\n  version: v1\n  kind: K\n  role: mysql\n", []string{`1 << merges "text"`}},
@@ -75,7 +75,7 @@ func TestAFaultLeavesTheOtherWatches(t *testing.T) {
 - text
 - {version: v1, kind: D, playbook: playbooks/site.yml, finalizer: {name: a.b/c, role: none}}
 `)
-	wantFaults(t, err, "1 was not found", "2 no field", "3 kind", "4 a watch is a mapping", "5 was not found")
+	wantFaults(t, err, "1 was not found", "2 not a field", "3 kind", "4 a watch is a mapping", "5 was not found")
 	var got []string
 	for _, watch := range list {
 		got = append(got, watch.GVK.Kind+" "+watch.Content.Role+filepath.Base(watch.Content.Playbook))
@@ -109,7 +109,7 @@ func TestLoadFaultsOfFields(t *testing.T) {
 	}{
 		"a field is misspelt":                          {"  reconcilePeriode: 1m\n", []string{`4 "reconcilePeriode" … "reconcilePeriod"`}},
 		"a field is spelt as in Go":                    {"  ReconcilePeriod: 1m\n", []string{`4 "ReconcilePeriod" … "reconcilePeriod"`}},
-		"a field is unknown":                           {"  colour: red\n", []string{`4 "colour" is no field … blacklist, chart, confineToNamespace`}},
+		"a field is unknown":                           {"  colour: red\n", []string{`4 "colour" is not a field … blacklist, chart, confineToNamespace`}},
 		"a field stands twice":                         {"  timeout: 1m\n  timeout: 2m\n", []string{`5 "timeout" … line 4`}},
 		"a field's name is a number":                   {"  1: x\n", []string{`4 "1" … quotes`}},
 		"nobody writes Ready":                          {"  ready: nobody\n", []string{`4 ready … "nobody" … manager, content`}},
@@ -147,16 +147,16 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"a finalizer's role is absent":                 {"  finalizer:\n    name: a/b\n    role: gone\n", []string{`6 "gone" was not found`}},
 		"a finalizer has role and playbook":            {"  finalizer:\n    name: a/b\n    role: mysql\n    playbook: playbooks/site.yml\n", []string{`7 the finalizer has a role (line 6) and a playbook`}},
 		"a finalizer is a text":                        {"  finalizer: a/b\n", []string{`4 finalizer … "a/b" … name, playbook, role, vars`}},
-		"a finalizer has an unknown field":             {"  finalizer: {name: a/b, rol: mysql}\n", []string{`4 "rol" is no field of a finalizer … "role"`}},
-		"a kind of the blacklist has an unknown field": {"  blacklist: [{kindd: Pod}]\n", []string{`4 "kindd" is no field of a kind … "kind"`, "4 kind is missing"}},
+		"a finalizer has an unknown field":             {"  finalizer: {name: a/b, rol: mysql}\n", []string{`4 "rol" is not a field of a finalizer … "role"`}},
+		"a kind of the blacklist has an unknown field": {"  blacklist: [{kindd: Pod}]\n", []string{`4 "kindd" is not a field of a kind … "kind"`, "4 kind is missing"}},
 		"the blacklist names a group with its version": {"  blacklist: [{group: apps/v1, kind: Deployment}]\n", []string{`4 group: "apps/v1"`}},
 		"a reference says nothing":                     {"  references: [{}]\n", []string{"4 version is missing", "4 name is missing … spec.passwordSecret", "4 kind is missing"}},
-		"a reference has an unknown field":             {"  references:\n  - {version: v1, kind: Secret, name: spec.secret, nam: x}\n", []string{`5 "nam" is no field of a reference … "name"`}},
-		"a reference's name is no path":                {"  references:\n  - {version: v1, kind: Secret, name: \"{{ spec.secret }}\"}\n", []string{`5 name: "{{ spec.secret }}" is no path`}},
-		"a reference's path has an empty field":        {"  references:\n  - {version: v1, kind: Secret, name: spec..secret}\n", []string{`5 name: "spec..secret" is no path`}},
-		"a reference's namespace is no path":           {"  references:\n  - {version: v1, kind: Secret, name: a, namespace: \"b[0]\"}\n", []string{`5 namespace: "b[0]" is no path`}},
-		"status fields are no list":                    {"  references:\n  - {version: v1, kind: Secret, name: a, statusFields: ready}\n", []string{`5 statusFields: found "ready"; write a list`}},
-		"a status field is a path":                     {"  references:\n  - version: v1\n    kind: Secret\n    name: a\n    statusFields: [ready, a.b, \"c[*]\", \"\", 3]\n", []string{`8 statusFields: "a.b" is no field … ready`, `8 statusFields: "c[*]" is no field`, `8 statusFields: "" is no field`, `8 statusFields: found "3"; write a text`}},
+		"a reference has an unknown field":             {"  references:\n  - {version: v1, kind: Secret, name: spec.secret, nam: x}\n", []string{`5 "nam" is not a field of a reference … "name"`}},
+		"a reference's name is not a path":             {"  references:\n  - {version: v1, kind: Secret, name: \"{{ spec.secret }}\"}\n", []string{`5 name: "{{ spec.secret }}" is not a path`}},
+		"a reference's path has an empty field":        {"  references:\n  - {version: v1, kind: Secret, name: spec..secret}\n", []string{`5 name: "spec..secret" is not a path`}},
+		"a reference's namespace is not a path":        {"  references:\n  - {version: v1, kind: Secret, name: a, namespace: \"b[0]\"}\n", []string{`5 namespace: "b[0]" is not a path`}},
+		"status fields are not a list":                 {"  references:\n  - {version: v1, kind: Secret, name: a, statusFields: ready}\n", []string{`5 statusFields: found "ready"; write a list`}},
+		"a status field is a path":                     {"  references:\n  - version: v1\n    kind: Secret\n    name: a\n    statusFields: [ready, a.b, \"c[*]\", \"\", 3]\n", []string{`8 statusFields: "a.b" is not a field … ready`, `8 statusFields: "c[*]" is not a field`, `8 statusFields: "" is not a field`, `8 statusFields: found "3"; write a text`}},
 		"a reference is a text":                        {"  references: [spec.secret]\n", []string{`4 references … "spec.secret" … a mapping`}},
 		"a list is a mapping":                          {"  blacklist: {a: b}\n", []string{`4 blacklist … a mapping … a list`}},
 	} {
@@ -183,7 +183,7 @@ func TestLoadFaultsOfEntries(t *testing.T) {
 			"1 no role and no playbook", "5 the watch has a role (line 4) and a playbook … keep one"}},
 		"of role and playbook both are wrong": {"- version: v1\n  kind: L\n  role: a\n  playbook: b.yml\n", []string{
 			`3 "a" was not found`, "4 a role (line 3) and a playbook", `4 "b.yml" was not found`}},
-		"a playbook is a directory":        {"- {version: v1, kind: K, playbook: playbooks}\n", []string{"1 playbooks is no file"}},
+		"a playbook is a directory":        {"- {version: v1, kind: K, playbook: playbooks}\n", []string{"1 playbooks is not a file"}},
 		"a role is an empty directory":     {"- {version: v1, kind: K, role: empty}\n", []string{"1 roles/empty holds no role … tasks/main.yml"}},
 		"one kind is watched twice":        {"- {version: v1, kind: K, role: mysql}\n- {version: v1, kind: K, role: mysql}\n", []string{"2 kind K … line 1"}},
 		"two versions share their objects": {"- {group: g.io, version: v1, kind: K, role: mysql}\n- {group: g.io, version: v2, kind: K, role: mysql}\n", []string{`2 K.g.io … line 1 … "v1" … every version`}},

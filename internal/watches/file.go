@@ -111,7 +111,7 @@ func (p *parser) addSyntaxFault(err error, text []byte) {
 	if strings.Contains(message, "tab character") || strings.Contains(message, "cannot start any token") {
 		message += "; indent with spaces, not tabs, and put values that begin with a special character into quotes"
 	}
-	p.addFault(line, "is no YAML: %s; the rest of the file is checked once this is mended", message)
+	p.addFault(line, "invalid YAML: %s; the rest of the file is checked once this is fixed", message)
 }
 
 var (

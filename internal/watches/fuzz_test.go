@@ -97,7 +97,7 @@ func checkFaults(t *testing.T, text string, err error) {
 func checkWatch(t *testing.T, text string, w Watch) {
 	t.Helper()
 	if w.GVK.Version == "" || w.GVK.Kind == "" || w.Line < 1 || w.Line > lines(text) || w.Selector == nil {
-		t.Errorf("%+v is no watch of a file of %d lines", w, lines(text))
+		t.Errorf("%+v is not a watch of a file of %d lines", w, lines(text))
 	}
 	if w.ReconcilePeriod < 0 || w.Timeout < 0 || w.MaxRunnerArtifacts < 0 || w.MaxConcurrentReconciles < 0 {
 		t.Errorf("out of range: %+v", w)
@@ -144,7 +144,7 @@ func checkVars(t *testing.T, value any, depth int) {
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			t.Errorf("%v is no number of JSON", v)
+			t.Errorf("%v is not a number of JSON", v)
 		}
 	case nil, bool, string, int64:
 	default:

@@ -20,7 +20,7 @@ func TestFaultsOfJobs(t *testing.T) {
 		"a pod's label of ours":    {"  executor: job\n  job:\n    podTemplate: {metadata: {labels: {ensign.io/run: x}}}\n", []string{"6 podTemplate … operator's own"}},
 		"no label of a pod":        {"  executor: job\n  job:\n    podTemplate: {metadata: {labels: {a b: c}}}\n", []string{"6 podTemplate.metadata.labels"}},
 		"no annotation of a pod":   {"  executor: job\n  job:\n    podTemplate: {metadata: {annotations: {a b: c}}}\n", []string{"6 podTemplate.metadata.annotations"}},
-		"an unknown part":          {"  executor: job\n  job: {template: {}}\n", []string{`5 "template" is no field of job`}},
+		"an unknown part":          {"  executor: job\n  job: {template: {}}\n", []string{`5 "template" is not a field of job`}},
 	} {
 		t.Run(why, func(t *testing.T) {
 			_, err := one(t, test.text)

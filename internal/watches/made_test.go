@@ -62,7 +62,7 @@ func TestFaultsOfAWatchThatAProgramMakesNameItsFields(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"ensign.Role: Kind: ", "ensign.Role: MaxConcurrentReconciles: found \"-1\"; write a whole number of 1 or more", `ensign.Role: References: name: "a b" is no path`,
+		"ensign.Role: Kind: ", "ensign.Role: MaxConcurrentReconciles: found \"-1\"; write a whole number of 1 or more", `ensign.Role: References: name: "a b" is not a path`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in\n%s", want, err)

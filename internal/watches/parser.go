@@ -73,7 +73,7 @@ func (p *parser) mappingFields(n *yaml.Node) []mappingField {
 		case key.Tag == "!!merge":
 			merged = append(merged, p.mergedFields(value)...)
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
-			p.addFault(key.Line, "the key %s is no text; put it into quotes", describe(key))
+			p.addFault(key.Line, "the key %s is not a string; put it into quotes", describe(key))
 		case lines[key.Value] != 0:
 			p.addFault(key.Line, "the key %q stands on line %d already; keep one of the two", key.Value, lines[key.Value])
 		default:
@@ -189,9 +189,9 @@ func (p *parser) parseFields(n *yaml.Node, what string, known map[string]fieldPa
 		}
 		names := slices.Sorted(maps.Keys(known))
 		if meant := nearest.DidYouMean(f.key, names); meant != "" {
-			p.addFault(f.line, "%q is no field of %s%s", f.key, what, meant)
+			p.addFault(f.line, "%q is not a field of %s%s", f.key, what, meant)
 			continue
 		}
-		p.addFault(f.line, "%q is no field of %s; it has %s", f.key, what, strings.Join(names, ", "))
+		p.addFault(f.line, "%q is not a field of %s; it has %s", f.key, what, strings.Join(names, ", "))
 	}
 }

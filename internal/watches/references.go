@@ -180,7 +180,7 @@ func (p *parser) statusField(into *[]string) fieldParser {
 		var name textField
 		p.text(&name)(field, n)
 		if path := parsePath(name.text); !name.reported && len(path) != 1 {
-			p.addFault(n.Line, "%s: %q is no field; write the name of a field at the top of the object's status, such as ready", field, name.text)
+			p.addFault(n.Line, "%s: %q is not a field; write the name of a field at the top of the object's status, such as ready", field, name.text)
 			return
 		}
 		*into = append(*into, name.text)
@@ -193,7 +193,7 @@ func (p *parser) parsePathField(field string, text textField) Path {
 	}
 	path := parsePath(text.text)
 	if path == nil {
-		p.addFault(text.line, "%s: %q is no path; write the fields that lead to the name in the resource, such as spec.passwordSecret or spec.users[*].secret", field, text.text)
+		p.addFault(text.line, "%s: %q is not a path; write the fields that lead to the name in the resource, such as spec.passwordSecret or spec.users[*].secret", field, text.text)
 	}
 	return path
 }

@@ -28,7 +28,7 @@ func TestPathLookup(t *testing.T) {
 		"all elements of a list":            {"spec.names[*]", []string{"x", "y"}},
 		"a field of all elements of a list": {"spec.users[*].name", []string{"a", "b"}},
 		"a list of lists":                   {"spec.nested[*][*]", []string{"p", "q", "r"}},
-		"a mapping is no list":              {"spec[*]", nil},
+		"a mapping is not a list":           {"spec[*]", nil},
 	} {
 		t.Run(why, func(t *testing.T) {
 			path := parsePath(test.path)

@@ -110,7 +110,7 @@ func (t ReleaseText) of(cr map[string]any, otherwise string) (string, error) {
 	}
 	text, ok := value.(string)
 	if !ok {
-		return "", fmt.Errorf("%s is no text", t.Path)
+		return "", fmt.Errorf("%s is not a string", t.Path)
 	}
 	if text == "" {
 		return otherwise, nil
@@ -130,7 +130,7 @@ func (c *Chart) checkNamespace(namespace string) error {
 	if len(validation.IsDNS1123Label(namespace)) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is no name of a namespace for the release: give %s lower-case letters, digits and dashes, at most %d characters",
+	return fmt.Errorf("%s is not a valid namespace name for the release: give %s lower-case letters, digits and dashes, at most %d characters",
 		Quoted(namespace), c.ReleaseNamespace.source("the resource's namespace"), validation.DNS1123LabelMaxLength)
 }
 
@@ -143,7 +143,7 @@ func (c *Chart) checkName(name string) error {
 		return fmt.Errorf("the name of the release, %s, has %d characters, and Helm takes %d at most: shorten %s, or give the watch another releaseName",
 			Quoted(name), len(name), maxReleaseName, source)
 	default:
-		return fmt.Errorf("%s is no name of a release: give %s lower-case letters, digits, dashes and dots", Quoted(name), source)
+		return fmt.Errorf("%s is not a valid release name: give %s lower-case letters, digits, dashes and dots", Quoted(name), source)
 	}
 }
 
@@ -176,7 +176,7 @@ func (p *parser) releaseText(into *ReleaseText, faults func(string) []string, al
 		case strings.HasPrefix(given.text, "spec."), strings.HasPrefix(given.text, "metadata."):
 			into.Path = parsePath(given.text)
 			if into.Path == nil || strings.Contains(given.text, EachElement) {
-				p.addFault(n.Line, "%s: %q is no path to one text; write %s", field, given.text, allowed)
+				p.addFault(n.Line, "%s: %q is not a path to one string; write %s", field, given.text, allowed)
 			}
 		default:
 			into.Fixed = given.text

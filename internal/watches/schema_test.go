@@ -101,7 +101,7 @@ func TestTheSchemaHasTheFieldsThatTheManagerReads(t *testing.T) {
 	}
 }
 
-var known = regexp.MustCompile(`"nothingLikeThis" is no field of [a-zA-Z ]+; it has ([a-zA-Z, ]+)`)
+var known = regexp.MustCompile(`"nothingLikeThis" is not a field of [a-zA-Z ]+; it has ([a-zA-Z, ]+)`)
 
 // fieldsOf returns the fields that the manager names when it finds an unknown one.
 func fieldsOf(t *testing.T, entry string) []string {

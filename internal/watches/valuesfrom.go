@@ -72,7 +72,7 @@ func (c *Chart) ValuesSourcesOf(cr map[string]any) (sources []ValuesSource, err 
 		case name == "":
 			return nil, fmt.Errorf("%s names no %s, from which this kind takes values", from.Name.Path, from.Kind)
 		case len(validation.IsDNS1123Subdomain(name)) > 0:
-			return nil, fmt.Errorf("%s: %s is no name of a %s", from.Name.source("valuesFrom"), Quoted(name), from.Kind)
+			return nil, fmt.Errorf("%s: %s is not a valid name of a %s", from.Name.source("valuesFrom"), Quoted(name), from.Kind)
 		}
 		sources = append(sources, ValuesSource{Kind: from.Kind, Name: name, ValuesAt: from.ValuesAt})
 	}
@@ -98,7 +98,7 @@ func (c *Chart) listedValues(cr map[string]any) ([]ValuesSource, error) {
 	}
 	entries, ok := value.([]any)
 	if !ok {
-		return nil, fmt.Errorf("%s is no list", c.ValuesFromInSpec)
+		return nil, fmt.Errorf("%s is not a list", c.ValuesFromInSpec)
 	}
 	if len(entries) > maxValuesSources {
 		return nil, fmt.Errorf("%s has %d entries, and may have %d", c.ValuesFromInSpec, len(entries), maxValuesSources)
@@ -117,7 +117,7 @@ func (c *Chart) listedValues(cr map[string]any) ([]ValuesSource, error) {
 func listedSource(entry any) (s ValuesSource, err error) {
 	fields, ok := entry.(map[string]any)
 	if !ok {
-		return s, errors.New("it is no mapping")
+		return s, errors.New("it is not a mapping")
 	}
 	texts := map[string]string{"kind": "", "name": "", "key": defaultValuesKey, "targetPath": ""}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -129,10 +129,10 @@ func listedSource(entry any) (s ValuesSource, err error) {
 		}
 		if _, known := texts[field]; !known {
 			names := append(slices.Sorted(maps.Keys(texts)), "optional")
-			return s, fmt.Errorf("%s is no field of it%s; it has %s", Quoted(field), nearest.DidYouMean(field, names), strings.Join(names, ", "))
+			return s, fmt.Errorf("%s is not a field of it%s; it has %s", Quoted(field), nearest.DidYouMean(field, names), strings.Join(names, ", "))
 		}
 		if texts[field], ok = fields[field].(string); !ok {
-			return s, fmt.Errorf("%s is no text", field)
+			return s, fmt.Errorf("%s is not a string", field)
 		}
 	}
 	s.Kind, s.Name, s.Key = texts["kind"], texts["name"], texts["key"]
@@ -140,9 +140,9 @@ func listedSource(entry any) (s ValuesSource, err error) {
 	case s.Kind != SecretKind && s.Kind != ConfigMapKind:
 		return s, fmt.Errorf("kind: %s is neither Secret nor ConfigMap", Quoted(s.Kind))
 	case len(validation.IsDNS1123Subdomain(s.Name)) > 0:
-		return s, fmt.Errorf("name: %s is no name of a %s", Quoted(s.Name), s.Kind)
+		return s, fmt.Errorf("name: %s is not a valid name of a %s", Quoted(s.Name), s.Kind)
 	case len(validation.IsConfigMapKey(s.Key)) > 0:
-		return s, fmt.Errorf("key: %s is no key of a %s", Quoted(s.Key), s.Kind)
+		return s, fmt.Errorf("key: %s is not a valid key of a %s", Quoted(s.Key), s.Kind)
 	}
 	if _, given := fields["targetPath"]; given {
 		if s.TargetPath, err = parseTargetPath(texts["targetPath"]); err != nil {
@@ -157,7 +157,7 @@ func listedSource(entry any) (s ValuesSource, err error) {
 func parseTargetPath(text string) (path []string, err error) {
 	const dot = "\x00"
 	if strings.Contains(text, dot) {
-		return nil, fmt.Errorf("%s is no path", Quoted(text))
+		return nil, fmt.Errorf("%s is not a path", Quoted(text))
 	}
 	path = strings.Split(strings.ReplaceAll(text, `\.`, dot), ".")
 	if len(path) > maxTargetPath {
@@ -165,7 +165,7 @@ func parseTargetPath(text string) (path []string, err error) {
 	}
 	for i, name := range path {
 		if name == "" || strings.ContainsAny(name, "[]{}") {
-			return nil, fmt.Errorf(`%s is no path of names such as auth.password or annotations.example\.com/key; an element of a list cannot be set: give the whole list, in a YAML mapping without targetPath`, Quoted(text))
+			return nil, fmt.Errorf(`%s is not a path of names such as auth.password or annotations.example\.com/key; an element of a list cannot be set: give the whole list, in a YAML mapping without targetPath`, Quoted(text))
 		}
 		path[i] = strings.ReplaceAll(name, dot, ".")
 	}
@@ -246,7 +246,7 @@ func (p *parser) valuesFromInSpec(c *rawChart) fieldParser {
 		}
 		c.ValuesFromInSpec = parsePath(path.text)
 		if len(c.ValuesFromInSpec) < 2 || c.ValuesFromInSpec[0] != "spec" || slices.Contains(c.ValuesFromInSpec, EachElement) {
-			p.addFault(path.line, "%s: %q is no path to a list of the spec; write %s", field, path.text, allowed)
+			p.addFault(path.line, "%s: %q is not a path to a list of the spec; write %s", field, path.text, allowed)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestResultOf(t *testing.T) {
 		"no error":                     {t.Context(), nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
 		"a success at the last moment": {ended, nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
 		"an error":                     {t.Context(), errors.New("a\x1b[2Jb\x00"), content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "a\\x1b[2Jb\\x00"}},
-		"an end before its time":       {ended, errors.New("a"), content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}},
+		"an end before its time":       {ended, errors.New("a"), content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := content.ResultOf(c.ctx, c.err).Outcome; got != c.want {

@@ -36,7 +36,7 @@ func ResultOf(ctx context.Context, err error) Result {
 	case err == nil:
 		return Result{Outcome: Outcome{Verdict: Succeeded, Reason: ReasonSuccessful}}
 	case ctx.Err() != nil:
-		return Result{Outcome: Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "the run was ended before its time"}}
+		return Result{Outcome: Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "run canceled"}}
 	}
 	return Result{Outcome: *Refusal(ReasonFailed, err)}
 }

@@ -119,7 +119,7 @@ func Annotation(name string, f func(text string) (values map[string]any, err err
 			return errors.New("Annotation: the function is nil")
 		}
 		if faults := validation.IsQualifiedName(name); len(faults) > 0 {
-			return fmt.Errorf("Annotation: %q is no name of an annotation: %s", name, strings.Join(faults, "; "))
+			return fmt.Errorf("Annotation: invalid name of an annotation: %q: %s", name, strings.Join(faults, "; "))
 		}
 		if slices.ContainsFunc(append(watches.AnnotationPrefixes(), w.AnnotationPrefix()), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			return fmt.Errorf("Annotation: %q begins as those that the manager itself has; take a prefix of your own", name)

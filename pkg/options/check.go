@@ -85,7 +85,7 @@ func checkTaskEvents(value string) error {
 func checkNames(field string, names []string) error {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "= \t") {
-			return failIf(true, field, "", fmt.Sprintf("%q is no name of an environment variable: write names, without values", name))
+			return failIf(true, field, "", fmt.Sprintf("invalid name of an environment variable: %q; write names, without values", name))
 		}
 	}
 	return nil

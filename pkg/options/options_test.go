@@ -32,19 +32,19 @@ func TestNoLimitStaysNone(t *testing.T) {
 
 func TestEachErrorNamesItsField(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"Options.AnsibleVerbosity=8: allowed is 0 to 7":  func(o *Options) { o.AnsibleVerbosity = 8 },
-		"Options.MaxVerbosity=-1: ":                      func(o *Options) { o.MaxVerbosity = -1 },
-		"Options.MaxConcurrentReconciles=-1: ":           func(o *Options) { o.MaxConcurrentReconciles = -1 },
-		"Options.MaxConcurrentRuns=65537: ":              func(o *Options) { o.MaxConcurrentRuns = 1<<16 + 1 },
-		"Options.ProxyPort=65536: ":                      func(o *Options) { o.ProxyPort = 1 << 16 },
-		"Options.ProxyOpenPort=-1: ":                     func(o *Options) { o.ProxyOpenPort = -1 },
-		"Options.RunIdleTimeout=-1s: ":                   func(o *Options) { o.RunIdleTimeout = -time.Second },
-		"Options.MaxBackoff=10ms: allowed is 1s":         func(o *Options) { o.MaxBackoff = 10 * time.Millisecond },
-		"Options.ArtifactsMaxBytes=1048575: ":            func(o *Options) { o.ArtifactsMaxBytes = 1<<20 - 1 },
-		"Options.AnsibleArgs: quote":                     func(o *Options) { o.AnsibleArgs = `--tags "it's` },
-		`Options.DropEnv: "A=b"`:                         func(o *Options) { o.DropEnv = []string{"OK", "A=b"} },
-		"Options.UserMetricsBindAddress=5050: ":          func(o *Options) { o.UserMetricsBindAddress = "5050" },
-		"Options.TaskEvents=Some: allowed are Nothing, ": func(o *Options) { o.TaskEvents = "Some" },
+		"Options.AnsibleVerbosity=8: allowed is 0 to 7":                   func(o *Options) { o.AnsibleVerbosity = 8 },
+		"Options.MaxVerbosity=-1: ":                                       func(o *Options) { o.MaxVerbosity = -1 },
+		"Options.MaxConcurrentReconciles=-1: ":                            func(o *Options) { o.MaxConcurrentReconciles = -1 },
+		"Options.MaxConcurrentRuns=65537: ":                               func(o *Options) { o.MaxConcurrentRuns = 1<<16 + 1 },
+		"Options.ProxyPort=65536: ":                                       func(o *Options) { o.ProxyPort = 1 << 16 },
+		"Options.ProxyOpenPort=-1: ":                                      func(o *Options) { o.ProxyOpenPort = -1 },
+		"Options.RunIdleTimeout=-1s: ":                                    func(o *Options) { o.RunIdleTimeout = -time.Second },
+		"Options.MaxBackoff=10ms: allowed is 1s":                          func(o *Options) { o.MaxBackoff = 10 * time.Millisecond },
+		"Options.ArtifactsMaxBytes=1048575: ":                             func(o *Options) { o.ArtifactsMaxBytes = 1<<20 - 1 },
+		"Options.AnsibleArgs: quote":                                      func(o *Options) { o.AnsibleArgs = `--tags "it's` },
+		`Options.DropEnv: invalid name of an environment variable: "A=b"`: func(o *Options) { o.DropEnv = []string{"OK", "A=b"} },
+		"Options.UserMetricsBindAddress=5050: ":                           func(o *Options) { o.UserMetricsBindAddress = "5050" },
+		"Options.TaskEvents=Some: allowed are Nothing, ":                  func(o *Options) { o.TaskEvents = "Some" },
 	} {
 		o := Options{}
 		change(&o)

@@ -32,7 +32,7 @@ func TestTheDockerfileOfAChart(t *testing.T) {
 		"a version alone":      {"", "v1", "Hello", 1, "give a group and a version"},
 		"nothing":              {"", "", "Hello", 1, "API_VERSION=''"},
 		"no kind":              {"", "demo.example.com/v1", "", 1, "KIND is missing"},
-		"not the chart itself": {"a/hello", "demo.example.com/v1", "Hello", 1, "HELM_CHART is no chart"},
+		"not the chart itself": {"a/hello", "demo.example.com/v1", "Hello", 1, "HELM_CHART is not a chart"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			d := &desk{t: t, dir: t.TempDir(), env: append(os.Environ(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "API_VERSION="+test.version, "KIND="+test.kind)}

@@ -140,7 +140,7 @@ var _ = Describe("a release", func() {
 
 		By("no attempt that cannot succeed")
 		for _, cr := range []*unstructured.Unstructured{plain, coded} {
-			Eventually(s.Log).Should(MatchRegexp(`nothing is run until the resource changes.*"object": "` + s.Namespace + "/" + cr.GetName() + `"`))
+			Eventually(s.Log).Should(MatchRegexp(`resource refused; next run after its next change.*"object": "` + s.Namespace + "/" + cr.GetName() + `"`))
 			Expect(s.Failed(cr)()).To(Equal(1))
 		}
 		answered(ctx, s, coded, "try again")

@@ -100,7 +100,7 @@ var _ = Describe("values from objects", Ordered, func() {
 		change(ctx, object("mine", nil), `{"stringData":{"values.yaml":"own: changed `+canary+`"}}`)
 		Eventually(ctx, data).Should(HaveKeyWithValue("own", "changed "+canary))
 		change(ctx, cr, `{"spec":{"valuesFrom":[{"kind":"Secret","name":"ensign-seal","namespace":"default"}]}}`)
-		Eventually(ctx, s.Condition(cr, "Failure")).Should(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(`"namespace" is no field`))))
+		Eventually(ctx, s.Condition(cr, "Failure")).Should(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(`"namespace" is not a field`))))
 		change(ctx, cr, `{"spec":{"valuesFrom":null}}`)
 		Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
 		Eventually(ctx, data).Should(HaveKeyWithValue("own", "shared"))

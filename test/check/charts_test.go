@@ -46,7 +46,7 @@ rules:
 		},
 		"there is no sample":      {map[string]string{"config/samples/web.yaml": ""}, []string{"watches.yaml:1 chart-values with its own values alone"}},
 		"a template is broken":    {map[string]string{"charts/web/templates/a.yaml": "{{ if }}"}, []string{"config/samples/web.yaml:1 chart-values missing value for if"}},
-		"it renders no YAML":      {map[string]string{"charts/web/templates/a.yaml": "a: ["}, []string{"config/samples/web.yaml:1 chart-values is no object"}},
+		"it renders no YAML":      {map[string]string{"charts/web/templates/a.yaml": "a: ["}, []string{"config/samples/web.yaml:1 chart-values is not an object"}},
 		"a dependency is missing": {map[string]string{"charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: db, version: 1.0.0, repository: x}]\n"}, []string{"watches.yaml:1 chart depends on db"}},
 		"it has no version":       {map[string]string{"charts/web/Chart.yaml": "apiVersion: v2\nname: web\n"}, []string{"watches.yaml:1 chart version"}},
 		"rights are missing": {

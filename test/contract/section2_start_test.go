@@ -49,7 +49,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		s.Options.Kubeconfig = "/no/such/kubeconfig" // It is not looked for by then.
 		code, text := s.FailsAtStart(ctx)
 		Expect(code).To(Equal(1))
-		Expect(text).To(And(MatchRegexp(`watches\.yaml:2: "playbok" is no field`), MatchRegexp(`watches\.yaml:3: manageStatus`),
+		Expect(text).To(And(MatchRegexp(`watches\.yaml:2: "playbok" is not a field`), MatchRegexp(`watches\.yaml:3: manageStatus`),
 			MatchRegexp(`watches\.yaml:3: verbosity.*0 to 7`), MatchRegexp(`watches\.yaml:4: playbook: "absent.yml" was not found`)))
 		Expect(text).NotTo(ContainSubstring("kubeconfig"))
 	})
@@ -93,7 +93,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 			ContainSubstring("--leader-elect-renew-deadline=15s: must be less than --leader-elect-lease-duration=15s"),
 			ContainSubstring("--log-format=xml: allowed are pretty, console and json"),
 			ContainSubstring("ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart"),
-			ContainSubstring(`WATCH_NAMESPACE: "B" is no name of a namespace`)))
+			ContainSubstring(`WATCH_NAMESPACE: "B" is not a valid namespace name`)))
 	})
 })
 

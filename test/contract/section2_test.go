@@ -98,7 +98,7 @@ func annotationRows(w *settings) {
 	row("§2 reconcile-period", "a bad value is a Failure that says so, and no loop", func(ctx context.Context) {
 		runs := w.Calms(w.bare)
 		annotate(ctx, w.two, steering+"reconcile-period", `"often"`)
-		Eventually(ctx, w.Condition(w.two, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Reason", "InvalidAnnotation"), HaveField("Message", ContainSubstring(`"often" is no duration`))))
+		Eventually(ctx, w.Condition(w.two, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Reason", "InvalidAnnotation"), HaveField("Message", ContainSubstring(`invalid duration "often"`))))
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(w.two), w.two)).To(Succeed())
 		Consistently(ctx, versionOf(w.two), site.Calm).Should(Equal(w.two.GetResourceVersion()))
 		Expect(w.Runs(w.bare)()).To(Equal(runs))

@@ -55,7 +55,7 @@ func requeueRows(w *deeds) {
 	})
 	row("§6 requeue_after that does not parse", "is a failure that says so", func(ctx context.Context) {
 		soon := w.deed(ctx, "soon", map[string]any{"how": "bare", "after": "soon"})
-		Eventually(ctx, w.Condition(soon, "Failure")).Should(And(HaveField("Reason", "Failed"), HaveField("Message", ContainSubstring(`requeue_after: period "soon" is no positive duration`))))
+		Eventually(ctx, w.Condition(soon, "Failure")).Should(And(HaveField("Reason", "Failed"), HaveField("Message", ContainSubstring(`requeue_after: invalid period "soon": write a positive duration`))))
 		Expect(k8s.Delete(ctx, soon)).To(Succeed())
 	})
 }

@@ -59,7 +59,7 @@ func readInt(annotations map[string]string, name string, allowed bounds, value *
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < allowed.low || number > allowed.high {
-		return fmt.Errorf("annotation %s: %s is no whole number %s", name, watches.Quoted(text), allowed)
+		return fmt.Errorf("annotation %s: invalid number %s: write a whole number %s", name, watches.Quoted(text), allowed)
 	}
 	*value = number
 	return nil

@@ -91,8 +91,8 @@ func TestBuildSnakeCase(t *testing.T) {
 func TestBuildWithoutASpec(t *testing.T) {
 	for why, spec := range map[string]any{
 		"a null spec is empty":   nil,
-		"a text is no map":       "text",
-		"a list is no map":       []any{"x"},
+		"a text is not a map":    "text",
+		"a list is not a map":    []any{"x"},
 		"an empty spec is a map": map[string]any{},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -165,7 +165,7 @@ func decoded(t *testing.T, vars Variables) map[string]any {
 	}
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatalf("the encoding is no JSON: %v", err)
+		t.Fatalf("the encoding is not JSON: %v", err)
 	}
 	return unmarked(all).(map[string]any)
 }

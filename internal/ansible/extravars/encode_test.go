@@ -102,8 +102,8 @@ func TestEncodeStartsWithTheBytesThatYAMLRefuses(t *testing.T) {
 
 func TestEncodeRefusesTrustedValuesOutsideJSON(t *testing.T) {
 	for why, value := range map[string]any{
-		"an infinity is no JSON":       math.Inf(1),
-		"NaN is no JSON":               math.NaN(),
+		"an infinity is not JSON":      math.Inf(1),
+		"NaN is not JSON":              math.NaN(),
 		"a Go type has no JSON form":   struct{}{},
 		"a nested fault is found, too": map[string]any{"l": []any{math.NaN()}},
 	} {

@@ -137,7 +137,7 @@ func offending(key string, value any, spec bool, depth int) string {
 	switch v := value.(type) {
 	case string:
 		if !utf8.ValidString(v) {
-			return "a text is no UTF-8"
+			return "a text is not UTF-8"
 		}
 	case map[string]any:
 		if depth > 64 {

@@ -78,7 +78,7 @@ func TestRealRuns(t *testing.T) {
 		"empty_role":   {0, content.ReasonSuccessful, "", jobevent.Summary{}},
 		"end_play":     {0, content.ReasonSuccessful, "", jobevent.Summary{}},
 		"bad_requeue": {0, content.ReasonFailed,
-			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
+			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: invalid period "soon": write a positive duration such as "90s" or "1h30m"`,
 			jobevent.Summary{OK: 1}},
 		"syntax": {4, jobevent.ReasonContentError, "Ansible cannot load the content (/run/project/syntax.yml:6): " +
 			"YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
@@ -157,7 +157,7 @@ func TestWhatIsNoReportIsPassedOver(t *testing.T) {
 	const event = `{"event":"runner_on_ok","uuid":"u"}` + "\n"
 	for why, line := range map[string]string{
 		"a text":                     "Segmentation fault",
-		"bytes that are no text":     "a\x00b\xff",
+		"bytes that are not strings": "a\x00b\xff",
 		"an object that has no end":  `{"event":"runner_on_ok"`,
 		"an object behind something": `x {"event":"runner_on_ok"}`,
 		"an object in a list":        `[{"event":"runner_on_ok"}]`,

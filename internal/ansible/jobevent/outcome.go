@@ -76,7 +76,7 @@ func Judge(e Ending, s Summary) content.Outcome {
 	case e.ExitCode == 0 && succeeded(s):
 		return content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful, Message: ""}
 	case e.Cause == Interrupted:
-		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
+		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}
 	case e.Cause == TimedOut:
 		return failed(e, content.ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.Cause == Idle:

@@ -171,7 +171,7 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"play [p], task [t], host [h]: boom\nthe disk is full"},
 		"a hint explains no run that succeeded": {jobevent.Ending{Hint: "the disk is full"}, counted(1, 0, 0), ""},
 		"a hint explains no run that was ended": {jobevent.Ending{Cause: jobevent.Interrupted, ExitCode: 254, Hint: "the disk is full"}, jobevent.Summary{},
-			"the run was ended before its time"},
+			"run canceled"},
 		"an exit code that no task explains": {jobevent.Ending{ExitCode: 250, Output: "unexpected"}, counted(1, 0, 0),
 			"ansible-runner exited with 250 although no task failed\nunexpected"},
 	}

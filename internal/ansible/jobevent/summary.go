@@ -202,7 +202,7 @@ func (s *Summary) foldRequeue(e Event) {
 	requested, err := time.ParseDuration(text)
 	if err != nil || requested <= 0 {
 		if s.BadRequeue == nil {
-			f := newFailure(e, fmt.Sprintf("requeue_after: period %q is no positive duration such as \"90s\" or \"1h30m\"", clip(render(period), maxFailureName)))
+			f := newFailure(e, fmt.Sprintf("requeue_after: invalid period %q: write a positive duration such as \"90s\" or \"1h30m\"", clip(render(period), maxFailureName)))
 			s.BadRequeue = &f
 		}
 		return

@@ -52,7 +52,7 @@ func TestArgv(t *testing.T) {
 			spec:   Spec{Playbook: "/op/playbooks/site.yml"},
 			want:   []string{"-p", "/op/playbooks/site.yml"},
 		},
-		"verbosity 0 is no option at all": {
+		"verbosity 0 is not an option at all": {
 			spec: Spec{Playbook: "/p", Verbosity: 0},
 			want: []string{"-p", "/p"},
 		},

@@ -27,7 +27,7 @@ func (p *Printer) Printed() bool {
 }
 
 // ErrNoRecords is returned for a log that has lines, and no record of the formats console and json.
-var ErrNoRecords = errors.New("this is no log of a manager with --log-format console, which is the default in pods, or json")
+var ErrNoRecords = errors.New("this is not a log of a manager with --log-format console, which is the default in pods, or json")
 
 // print writes a line.
 func (p *Printer) print(line string) error {

@@ -79,19 +79,19 @@ func TestLinesThatBelongTogether(t *testing.T) {
 		return all
 	}
 	for name, test := range map[string]struct{ log, want []string }{
-		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
-		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
-		"a block of a chart, too":                         {[]string{ours, eventlog.Header("Helm Chart"), "shop/a | x", eventlog.BlockFooter, other, eventlog.Header("Helm Chart"), "shop/b | x", eventlog.BlockFooter}, []string{ours, "shop/a | x"}},
-		"the block of another has no line of ours":        {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
-		"the block of a namesake of another kind":         {join([]string{twin}, block("shop/a")), nil},
-		"a stack trace belongs to the record before it":   {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},
-		"other text does not":                             {[]string{ours, "some words of a library", "x"}, []string{ours}},
-		"a record without fields is about nothing":        {[]string{ours, blunt}, []string{ours}},
-		"a controller's record names the kind alone":      {[]string{blunt + "\t" + `{"kind": "Store", "object": "shop/a"}`, blunt + "\t" + `{"kind": "Gadget", "object": "shop/a"}`}, []string{blunt + "\t" + `{"kind": "Store", "object": "shop/a"}`}},
-		"a record with neither kind nor watch":            {[]string{blunt + "\t" + `{"cr": "shop/a", "number": 1}`}, []string{blunt + "\t" + `{"cr": "shop/a", "number": 1}`}},
-		"keys of other types":                             {[]string{`{"cr": 1, "object": ["shop/a"]}`}, nil},
-		"a line that only begins like JSON is no record":  {[]string{`{"cr": "shop/a"`}, nil},
-		"a record of epoch seconds, with another encoder": {[]string{"1.7640e+09\tdebug\tm\t" + `{"cr": "shop/a"}`}, []string{"1.7640e+09\tdebug\tm\t" + `{"cr": "shop/a"}`}},
+		"a block follows its record":                        {join([]string{ours}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
+		"and is found after the record of another":          {join([]string{ours, other}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
+		"a block of a chart, too":                           {[]string{ours, eventlog.Header("Helm Chart"), "shop/a | x", eventlog.BlockFooter, other, eventlog.Header("Helm Chart"), "shop/b | x", eventlog.BlockFooter}, []string{ours, "shop/a | x"}},
+		"the block of another has no line of ours":          {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
+		"the block of a namesake of another kind":           {join([]string{twin}, block("shop/a")), nil},
+		"a stack trace belongs to the record before it":     {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},
+		"other text does not":                               {[]string{ours, "some words of a library", "x"}, []string{ours}},
+		"a record without fields is about nothing":          {[]string{ours, blunt}, []string{ours}},
+		"a controller's record names the kind alone":        {[]string{blunt + "\t" + `{"kind": "Store", "object": "shop/a"}`, blunt + "\t" + `{"kind": "Gadget", "object": "shop/a"}`}, []string{blunt + "\t" + `{"kind": "Store", "object": "shop/a"}`}},
+		"a record with neither kind nor watch":              {[]string{blunt + "\t" + `{"cr": "shop/a", "number": 1}`}, []string{blunt + "\t" + `{"cr": "shop/a", "number": 1}`}},
+		"keys of other types":                               {[]string{`{"cr": 1, "object": ["shop/a"]}`}, nil},
+		"a line that only begins like JSON is not a record": {[]string{`{"cr": "shop/a"`}, nil},
+		"a record of epoch seconds, with another encoder":   {[]string{"1.7640e+09\tdebug\tm\t" + `{"cr": "shop/a"}`}, []string{"1.7640e+09\tdebug\tm\t" + `{"cr": "shop/a"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := NewFilter(Object{Kind: "stores.g.example.com", Namespace: "shop", Name: "a"})

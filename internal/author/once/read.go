@@ -58,7 +58,7 @@ func (r *reader) read(ctx context.Context) (subject, error) {
 		s.cr.SetUID(r.uid)
 	}
 	if !s.owned {
-		s.notes = append(s.notes, "the cluster does not have this object, so what the run creates gets no owner reference: delete it yourself")
+		s.notes = append(s.notes, "the cluster does not have this object, so the objects that the run creates get no owner reference: delete them yourself; deleting the resource will not")
 	}
 	if slices.Equal(keys(r.last), keys(s.cr)) {
 		s.notes = nil // They were said before the run before.
@@ -96,7 +96,7 @@ func (r *reader) find(ctx context.Context) (subject, error) {
 func (r *reader) fromCluster(ctx context.Context) (subject, error) {
 	kind, name, err := kinds.Split(r.options.Name)
 	if err != nil || name == "" {
-		return subject{}, fmt.Errorf("%q is no KIND/NAME, such as %s/sample", r.options.Name, strings.ToLower(r.watches[0].GVK.Kind))
+		return subject{}, fmt.Errorf("%q is not KIND/NAME, such as %s/sample", r.options.Name, strings.ToLower(r.watches[0].GVK.Kind))
 	}
 	watch, err := kinds.Of(kind, r.watches)
 	if err != nil {

@@ -38,7 +38,7 @@ func FromAudit(log io.Reader, user string) (Needs, error) {
 			Impersonated *auditUser `json:"impersonatedUser"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return needs, fmt.Errorf("line %d is no event of an audit log: %w", n, err)
+			return needs, fmt.Errorf("line %d is not an event of an audit log: %w", n, err)
 		}
 		where, actor := fmt.Sprintf("the audit log, line %d", n), e.User
 		if e.Impersonated != nil {

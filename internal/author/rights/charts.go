@@ -50,7 +50,7 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 		c.run(at, group, resource, where+": lookup of a "+l.Kind, "get", "list")
 	}
 	if chart.LooksUpMore {
-		c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart looks up by a kind that is no plain text")
+		c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart looks up by a kind that is not plain text")
 	}
 	c.roles(at, where, objects)
 	c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")

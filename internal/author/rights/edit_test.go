@@ -196,7 +196,7 @@ func TestRolesThatCannotBeBroughtUpToDate(t *testing.T) {
 		"kind: ClusterRole\nmetadata: {name: manager}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n":          "write each in lines of its own",
 		"kind: ClusterRole\nmetadata: {name: other}\nrules: []\n":                                                                "no role here is bound to a service account",
 		"kind: ClusterRole\nmetadata: {name: manager}\nrules: []\n---\nkind: Role\nmetadata: {name: more}\nrules: []\n" + moreOf: "say by --name which one",
-		"a: [\n": "is no YAML",
+		"a: [\n": "invalid YAML",
 	} {
 		if got, _, err := updated(t, before, needs, false, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v\n%s", want, err, got)

@@ -103,7 +103,7 @@ func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, li
 		return
 	}
 	if err := plan.edit(path, func(content []byte) ([]byte, error) { return add(content, line) }); err != nil {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are no YAML: %s", k.chartDir(), err))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are not YAML: %s", k.chartDir(), err))
 	}
 }
 

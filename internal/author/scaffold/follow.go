@@ -42,7 +42,7 @@ func (f *follower) read(path string, find func(root *yaml.Node) (key, value *yam
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		f.note(path, 1, "it was not brought up to date, because it is no YAML: %v", err)
+		f.note(path, 1, "it was not brought up to date, because it is not valid YAML: %v", err)
 		return nil
 	}
 	if len(document.Content) == 0 {
@@ -101,14 +101,14 @@ func (f *follower) misfits(path, name string, value, schema *yaml.Node, added ma
 	switch value.Kind {
 	case yaml.MappingNode:
 		if kind != "" && kind != "object" {
-			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
+			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
 			return
 		}
 		f.fields(path, name, value, schema, added)
 	case yaml.SequenceNode:
 		items := valueOf(schema, "items")
 		if kind != "" && kind != "array" {
-			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
+			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
 			return
 		}
 		for i, one := range value.Content {
@@ -119,7 +119,7 @@ func (f *follower) misfits(path, name string, value, schema *yaml.Node, added ma
 	case yaml.ScalarNode:
 		tags := map[string][]string{"string": {"!!str"}, "integer": {"!!int"}, "number": {"!!int", "!!float"}, "boolean": {"!!bool"}, "array": {}, "object": {}}
 		if allowed, known := tags[kind]; known && !slices.Contains(allowed, value.ShortTag()) && value.ShortTag() != "!!null" {
-			f.note(path, value.Line, "%s is no %s, as the CRD wants it", name, kind)
+			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
 			return
 		}
 		choices := valueOf(schema, "enum")
@@ -209,7 +209,7 @@ func (f *follower) gone(m *mapping, where string) {
 		isOption := slices.ContainsFunc(f.options, func(o option) bool { return o.name == name.Value })
 		for key := range f.before {
 			if variable, err := extravars.SnakeCase(key); err == nil && variable == name.Value && !isOption {
-				f.note(m.path, name.Line, "%s%s is no option any more: remove it here, unless tasks use it", where, name.Value)
+				f.note(m.path, name.Line, "%s%s is no longer an option: remove it here, unless tasks use it", where, name.Value)
 			}
 		}
 	}

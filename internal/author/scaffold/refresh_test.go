@@ -95,11 +95,11 @@ func TestWhatNoLongerFitsIsNamed(t *testing.T) {
 		"config/samples/myapp_v1_mysqlcluster.yaml:8: spec.mode is none of the choices of the CRD: [b, c]",
 		"config/samples/myapp_v1_mysqlcluster.yaml:11: the CRD has no field spec.users[1].old any more",
 		"config/samples/myapp_v1_mysqlcluster.yaml:11: spec.users[1].name is required and not here",
-		"config/samples/myapp_v1_mysqlcluster.yaml:12: spec.size is no string, as the CRD wants it",
-		"roles/mysqlcluster/defaults/main.yml:4: message is no option any more",
+		"config/samples/myapp_v1_mysqlcluster.yaml:12: spec.size is not of type string, which the CRD requires",
+		"roles/mysqlcluster/defaults/main.yml:4: message is no longer an option",
 		"roles/mysqlcluster/defaults/main.yml:5: the default of mode is a here, and b in the argument specs",
 		"roles/mysqlcluster/defaults/main.yml:6: the default of size is 4 here, and \"3\" in the argument specs",
-		"the play of host is no option any more",
+		"the play of host is no longer an option",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("want the note %q in\n%s", want, notes)

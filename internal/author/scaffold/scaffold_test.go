@@ -312,7 +312,7 @@ func TestFaultsOfArgumentSpecs(t *testing.T) {
 	for options, want := range map[string]string{
 		"{Size: {}}":                        "argument_specs.yml:3: no key of a custom resource",
 		"{a: {type: number}}":               `type "number" is not known`,
-		"{a: {type: int, default: \"3\"}}":  "the default is no int",
+		"{a: {type: int, default: \"3\"}}":  "the default is not of type int",
 		"{a: {type: list, elements: none}}": `elements "none"`,
 		"[a]":                               "a mapping of names",
 		"{a: ":                              "argument_specs.yml: yaml:",

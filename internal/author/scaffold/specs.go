@@ -212,7 +212,7 @@ func (r *specReader) checkDefault(o *option) {
 		return
 	}
 	if want != "" && tag != want {
-		r.fault(o.fallback, "option %s: the default is no %s: write it as one", o.name, o.kind)
+		r.fault(o.fallback, "option %s: the default is not of type %s", o.name, o.kind)
 	}
 }
 

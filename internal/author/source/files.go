@@ -40,7 +40,7 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 			return documents, nil
 		}
 		if err != nil {
-			return documents, &Fault{Position{File: path, Line: ErrorLine(err), Column: 1}, "is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+			return documents, &Fault{Position{File: path, Line: ErrorLine(err), Column: 1}, "invalid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 		}
 		documents = append(documents, document.Content...)
 	}

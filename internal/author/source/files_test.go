@@ -36,7 +36,7 @@ func TestReadYAML(t *testing.T) {
 			if len(documents) != test.documents || (fault == nil) != (test.line == 0) {
 				t.Fatalf("got %d documents, %v", len(documents), fault)
 			}
-			if fault != nil && (fault.Position != Position{path, test.line, 1} || !strings.HasPrefix(fault.Message, "is no YAML: ")) {
+			if fault != nil && (fault.Position != Position{path, test.line, 1} || !strings.HasPrefix(fault.Message, "invalid YAML: ")) {
 				t.Errorf("want line %d, got %v", test.line, fault)
 			}
 		})
@@ -102,7 +102,7 @@ func TestWhereFilesOfTasksAreFound(t *testing.T) {
 		"then what is beside the task":    {task, "d", "r/tasks/d"},
 		"in a directory":                  {task, "sub/f", "r/templates/sub/f"},
 		"not in another part":             {task, "e", ""},
-		"a directory is no file":          {task, "sub", ""},
+		"a directory is not a file":       {task, "sub", ""},
 		"beside a playbook":               {play, "a", "r/templates/a"},
 		"by its path":                     {task, filepath.Join(dir, "r/files/e"), "r/files/e"},
 	} {

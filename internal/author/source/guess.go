@@ -295,6 +295,6 @@ func (w *walker) guessed(t *Task, what string, paths []string, known bool) {
 			names[n] = strings.TrimPrefix(path, w.search.Dir+"/")
 		}
 		slices.Sort(names)
-		w.unit.Guessed = append(w.unit.Guessed, Fault{t.Position, what + " is known in a run only; read are all that it may be: " + strings.Join(names, ", ")})
+		w.unit.Guessed = append(w.unit.Guessed, Fault{t.Position, what + " depends on a variable; all that match are checked: " + strings.Join(names, ", ")})
 	}
 }

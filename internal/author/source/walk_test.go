@@ -163,7 +163,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		"a mapping where tasks are":  {"# a\nname: x\n", "found a mapping; write a list of tasks", 2},
 		"a text where tasks are":     {"x\n", "found a text; write a list of tasks", 1},
 		"tasks of a block":           {"- name: b\n  block:\n    debug: x\n", "found a mapping; write a list of tasks", 3},
-		"no YAML":                    {"- name: x\n  debug: [\n", "is no YAML: ", 0},
+		"no YAML":                    {"- name: x\n  debug: [\n", "invalid YAML: ", 0},
 		"an empty file has no tasks": {"---\n", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestModulesAndArguments(t *testing.T) {
 		"templates in them":                 {`copy: src={{ a | default("x y") }} dest=b`, "copy", map[string]string{"src": `{{ a | default("x y") }}`, "dest": "b"}, 1, 1},
 		"args beside them":                  {"copy: src=a\nargs: {dest: b}", "copy", map[string]string{"src": "a", "dest": "b"}, 1, 1},
 		"args alone":                        {"k8s:\nargs: {kind: Pod}", "k8s", map[string]string{"kind": "Pod"}, 1, 1},
-		"a command is no list of pairs":     {"ansible.builtin.shell: a=b c", "ansible.builtin.shell", nil, 1, 1},
+		"a command is not a list of pairs":  {"ansible.builtin.shell: a=b c", "ansible.builtin.shell", nil, 1, 1},
 		"an action":                         {"action: copy src=a", "copy", map[string]string{"src": "a"}, 1, 1},
 		"an action as a mapping":            {"local_action: {module: copy, src: a}", "copy", map[string]string{"module": "copy", "src": "a"}, 1, 1},
 		"no module":                         {"name: x\nblock: []", "", nil, 1, 1},

@@ -111,7 +111,7 @@ func (e *evaluator) check(text string) (*syntax.Text, error) {
 		return nil, e.refused
 	}
 	if err != nil && e.order.Templates.Secret {
-		err = errors.New("the text is no template")
+		err = errors.New("the text is not a valid template")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tpl: %w", err)

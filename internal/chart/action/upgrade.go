@@ -23,7 +23,7 @@ import (
 // the deployed revision.
 func (r *run) upgrade(ctx context.Context) error {
 	if err := r.supersede(); err != nil {
-		return fmt.Errorf("mark revisions that a later one has superseded: %w", err)
+		return fmt.Errorf("set the status of superseded revisions: %w", err)
 	}
 	if err := r.takeFormerHooks(ctx); err != nil {
 		return fmt.Errorf("take over objects that were hooks: %w", err)

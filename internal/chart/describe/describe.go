@@ -166,7 +166,7 @@ func read(out []byte) (r Rendered, err error) {
 		for document := range strings.SplitSeq("\n"+file.Text, "\n---") {
 			var object manifest
 			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-				return r, fmt.Errorf("%s: what it renders is no object: %w", file.Name, err)
+				return r, fmt.Errorf("%s: what it renders is not an object: %w", file.Name, err)
 			}
 			if object.Kind != "" {
 				made := object.object()

@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 	}
 	for _, name := range []string{"b", "c"} {
 		if _, err := Load(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s is no chart, got no error", name)
+			t.Errorf("%s is not a chart, got no error", name)
 		}
 	}
 }

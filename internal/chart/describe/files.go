@@ -151,7 +151,7 @@ func read1(file *os.File, left *budget) (data []byte, err error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	if err := left.take(info.Size()); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func read1(file *os.File, left *budget) (data []byte, err error) {
 // irregular returns the error for what is neither a file nor a directory.
 func irregular(root *os.Root, name string, mode fs.FileMode) error {
 	if mode&fs.ModeSymlink == 0 {
-		return fmt.Errorf("%s is no regular file: remove it from the chart, or leave it out by .helmignore", name)
+		return fmt.Errorf("%s is not a regular file: remove it from the chart, or leave it out by .helmignore", name)
 	}
 	target, err := root.Readlink(name)
 	if err != nil {
@@ -181,7 +181,7 @@ func isSubchart(name string) bool {
 func inspectArchive(data []byte, left *budget) error {
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return fmt.Errorf("it is no archive of a chart, as helm package makes one: %w", err)
+		return fmt.Errorf("it is not an archive of a chart, as helm package makes one: %w", err)
 	}
 	files := tar.NewReader(unzipped)
 	for {
@@ -190,7 +190,7 @@ func inspectArchive(data []byte, left *budget) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("it is no archive of a chart, as helm package makes one: %w", err)
+			return fmt.Errorf("it is not an archive of a chart, as helm package makes one: %w", err)
 		}
 		if err := inspectEntry(header, left); err != nil {
 			return err
@@ -218,7 +218,7 @@ func inspectEntry(header *tar.Header, left *budget) error {
 	case tar.TypeSymlink, tar.TypeLink:
 		return fmt.Errorf("%s is a link to %s, and only regular files are taken: %s", header.Name, header.Linkname, again)
 	default:
-		return fmt.Errorf("%s is no regular file: %s", header.Name, again)
+		return fmt.Errorf("%s is not a regular file: %s", header.Name, again)
 	}
 	if path.IsAbs(name) || slices.Contains(strings.Split(name, "/"), "..") {
 		return fmt.Errorf("the name %q leads out of the chart: %s", header.Name, again)

@@ -27,7 +27,7 @@ func TestOnlyTheFilesOfAChartAreRead(t *testing.T) {
 		"a link within the chart":     {func(dir string) error { return os.Symlink("Chart.yaml", filepath.Join(dir, "copy")) }, "copy is a link to Chart.yaml"},
 		"the rules are a link":        {func(dir string) error { return os.Symlink("../secret", filepath.Join(dir, ".helmignore")) }, ".helmignore is a link"},
 		"the metadata are a link":     {func(dir string) error { return relink(filepath.Join(dir, "Chart.yaml"), "../secret") }, "no regular file Chart.yaml"},
-		"a FIFO, which nobody writes": {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }, "pipe is no regular file"},
+		"a FIFO, which nobody writes": {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }, "pipe is not a regular file"},
 		"a file of 40 GiB": {func(dir string) error {
 			file, err := os.Create(filepath.Join(dir, "large"))
 			if err != nil {
@@ -94,7 +94,7 @@ func TestOnlyTheFilesOfAnArchiveAreRead(t *testing.T) {
 		"a chart":                     {whole, ""},
 		"a link":                      {packed(t, link, nil), "a/values.yaml is a link to /root/.kube/config"},
 		"a hard link":                 {packed(t, tar.Header{Name: "a/x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, nil), "a/x is a link to /etc/passwd"},
-		"a device":                    {packed(t, tar.Header{Name: "a/x", Typeflag: tar.TypeChar}, nil), "a/x is no regular file"},
+		"a device":                    {packed(t, tar.Header{Name: "a/x", Typeflag: tar.TypeChar}, nil), "a/x is not a regular file"},
 		"a name that leads out of it": {packed(t, tar.Header{Name: "a/../../x"}, []byte("x")), `"a/../../x" leads out of the chart`},
 		"a name of another system":    {packed(t, tar.Header{Name: `a\..\..\x`}, []byte("x")), "leads out of the chart"},
 		"an absolute name":            {packed(t, tar.Header{Name: "/a/x"}, []byte("x")), "leads out of the chart"},

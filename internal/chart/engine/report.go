@@ -107,7 +107,7 @@ func notGone(left []string, wait bool) content.Result {
 // release stands.
 func irreconcilable(ctx context.Context, err error) content.Result {
 	if ctx.Err() != nil {
-		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}}
+		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}}
 	}
 	message, reason := short(err.Error()), content.ReasonFailed
 	if fault, ok := errors.AsType[*values.FaultError](err); ok {

@@ -155,7 +155,7 @@ func dataOf(object *unstructured.Unstructured, source watches.ValuesSource) (dat
 		return nil, false, nil
 	}
 	if data, err = base64.StdEncoding.DecodeString(text); err != nil {
-		return nil, false, errors.New("it is no base64") // The error of base64 has a byte of it.
+		return nil, false, errors.New("it is not valid base64") // The error of base64 has a byte of it.
 	}
 	return data, true, nil
 }

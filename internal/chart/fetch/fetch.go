@@ -99,7 +99,7 @@ func (f fetcher) fromRepository(entry *repo.Entry, name string) (_ []byte, err e
 	fmt.Fprintf(f.progress, "reading the index of %s\n", entry.URL)
 	file, err := repository.DownloadIndexFile()
 	if err != nil {
-		return nil, fmt.Errorf("%s is no repository of charts, or cannot be reached: %w", entry.URL, err)
+		return nil, fmt.Errorf("%s is not a repository of charts, or cannot be reached: %w", entry.URL, err)
 	}
 	index, err := repo.LoadIndexFile(file)
 	if err != nil {

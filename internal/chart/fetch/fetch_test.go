@@ -106,7 +106,7 @@ func TestWhereAChartIsFetchedFrom(t *testing.T) {
 		"no such version":                        {order.Fetch{Chart: "web", Repo: open.URL, Version: "7"}, `no version "7" of "web" that can be downloaded; the newest are 1.0.0-rc1, 0.2.0, 0.1.5, 0.1.0`},
 		"pre-releases alone":                     {order.Fetch{Chart: "early", Repo: open.URL}, "pre-releases alone, such as 0.1.0-alpha: say which version"},
 		"no such chart":                          {order.Fetch{Chart: "webs", Repo: open.URL}, `no chart "webs"; it has 2 others, among them web`},
-		"no repository":                          {order.Fetch{Chart: "web", Repo: open.URL + "/charts"}, "is no repository of charts, or cannot be reached"},
+		"no repository":                          {order.Fetch{Chart: "web", Repo: open.URL + "/charts"}, "is not a repository of charts, or cannot be reached"},
 		"credentials are not for everybody":      {order.Fetch{Chart: "web", Repo: private.URL, Version: "0.1.0"}, "401"},
 		"a repository that Helm does not know":   {order.Fetch{Chart: "theirs/web"}, `there is no file or directory theirs/web, and no repository "theirs" in`},
 		"a scheme for which Helm needs a plugin": {order.Fetch{Chart: "s3://charts/web-0.1.0.tgz"}, "fetch others by helm pull"},

@@ -215,7 +215,7 @@ func crashed(err error) content.Outcome {
 }
 
 func canceled() content.Outcome {
-	return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
+	return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}
 }
 
 // failed returns a failure. Its message is safe to show and has 4 KiB at most.

@@ -23,7 +23,7 @@ func TestASealHoldsForItsContentAndPurposeAlone(t *testing.T) {
 	all := keys("a")
 	seal := all.For("release", "ns", "a").Seal([]byte("content"))
 	if errs := validation.IsValidLabelValue(seal); len(errs) > 0 {
-		t.Errorf("%q is no label: %v", seal, errs)
+		t.Errorf("%q is not a label: %v", seal, errs)
 	}
 	for why, test := range map[string]struct {
 		keys          Keys

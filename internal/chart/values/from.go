@@ -44,7 +44,7 @@ func Merge(objects []From) (map[string]any, error) {
 
 func (f From) mergeInto(merged map[string]any) error {
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 {
-		return errors.New("it is no text in UTF-8")
+		return errors.New("it is not text in UTF-8")
 	}
 	if f.TargetPath != nil {
 		return setAt(merged, f.TargetPath, string(f.Data))
@@ -66,17 +66,17 @@ func parseValues(text []byte) (map[string]any, error) {
 	document, err := boundedyaml.ToJSON(text)
 	if err != nil {
 		if at := yamlLine.FindString(err.Error()); at != "" {
-			return nil, fmt.Errorf("it is no YAML mapping, at %s; %s", at, advice)
+			return nil, fmt.Errorf("it is not a YAML mapping, at %s; %s", at, advice)
 		}
-		return nil, fmt.Errorf("it is no YAML mapping, or has too many aliases; %s", advice)
+		return nil, fmt.Errorf("it is not a YAML mapping, or has too many aliases; %s", advice)
 	}
 	var value any
 	if err := utiljson.Unmarshal(document, &value); err != nil {
-		return nil, fmt.Errorf("it is no YAML mapping; %s", advice)
+		return nil, fmt.Errorf("it is not a YAML mapping; %s", advice)
 	}
 	tree, ok := value.(map[string]any)
 	if !ok && value != nil {
-		return nil, fmt.Errorf("it is no YAML mapping; %s", advice)
+		return nil, fmt.Errorf("it is not a YAML mapping; %s", advice)
 	}
 	return tree, nil
 }

@@ -30,13 +30,13 @@ func TestMerge(t *testing.T) {
 		"a text stays one, with its commas": {objects: []From{from("k1:9092,k2:9092", "a"), from("3", "b"), from("true", "c"), from(`{"a": "b"}`, "d"), from("a\n", "e")}, want: map[string]any{"a": "k1:9092,k2:9092", "b": "3", "c": "true", "d": `{"a": "b"}`, "e": "a\n"}},
 		"a path through a text":             {objects: []From{from("a: secretly"), from("p", "a", "b")}, wantErr: `leads through "a"`},
 		"a path into a list":                {objects: []From{from("a: {b: [secretly]}"), from("p", "a", "b", "c")}, wantErr: `leads through "a.b"`},
-		"a list":                            {objects: []From{from("[secretly]")}, wantErr: "is no YAML mapping"},
-		"a text":                            {objects: []From{from("secretly")}, wantErr: "is no YAML mapping"},
-		"no YAML":                           {objects: []From{from("a: b\nc: *secretly")}, wantErr: "is no YAML mapping"},
+		"a list":                            {objects: []From{from("[secretly]")}, wantErr: "is not a YAML mapping"},
+		"a text":                            {objects: []From{from("secretly")}, wantErr: "is not a YAML mapping"},
+		"no YAML":                           {objects: []From{from("a: b\nc: *secretly")}, wantErr: "is not a YAML mapping"},
 		"no YAML in a line":                 {objects: []From{from("a: b\n\tsecretly: x\n b")}, wantErr: "at line"},
 		"many bytes from few":               {objects: []From{from("a: &a [secretly, secretly, secretly, secretly, secretly, secretly, secretly, secretly]\n" + aliases(9))}, wantErr: "too many aliases"},
-		"no text":                           {objects: []From{from("a: secretly\xff")}, wantErr: "no text in UTF-8"},
-		"no text at a path":                 {objects: []From{from("secretly\x00", "a")}, wantErr: "no text in UTF-8"},
+		"no text":                           {objects: []From{from("a: secretly\xff")}, wantErr: "not text in UTF-8"},
+		"no text at a path":                 {objects: []From{from("secretly\x00", "a")}, wantErr: "not text in UTF-8"},
 		"too much together":                 {objects: []From{from(strings.Repeat("a", 1<<20), "a"), from(strings.Repeat("a", 1<<20), "b"), from("a", "c")}, wantErr: "more than 2 MiB together"},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestTheDigestIsThatOfChartAndValues(t *testing.T) {
 	c := chart(t, plain)
 	first := mustBuild(t, c, nil, map[string]any{"b": "c", "d": "e"}).Digest
 	if len(first) == 0 || len(first) > 63 {
-		t.Errorf("%q is no label", first)
+		t.Errorf("%q is not a label", first)
 	}
 	if again := mustBuild(t, c, nil, map[string]any{"d": "e", "b": "c"}).Digest; again != first {
 		t.Errorf("the same gives %q and %q", first, again)

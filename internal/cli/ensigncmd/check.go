@@ -131,7 +131,7 @@ func (p *projectFlags) options(args []string) (config.Options, error) {
 		return o, err
 	}
 	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
-		return o, fmt.Errorf("%s is no directory; name the one with watches.yaml", dir)
+		return o, fmt.Errorf("%s is not a directory; name the one with watches.yaml", dir)
 	}
 	o.Executable, err = os.Executable()
 	return o, err

@@ -75,7 +75,7 @@ Exit codes: 0; 2 the log could not be read.`,
 func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 	word, name, err := kinds.Split(arg)
 	if err == nil && name == "" {
-		err = fmt.Errorf("%q is no KIND/NAME, such as %s/sample", arg, arg)
+		err = fmt.Errorf("%q is not KIND/NAME, such as %s/sample", arg, arg)
 	}
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func (f *planFlags) register(set *pflag.FlagSet) {
 func (f *planFlags) check() error {
 	for _, plugin := range f.plugins {
 		if !strings.HasPrefix(plugin, "ansible") && !strings.HasPrefix(plugin, "helm") && !strings.HasPrefix(plugin, "hybrid.helm") {
-			return fmt.Errorf("--plugins=%s: allowed are ansible and helm, and both make the same project; leave the flag out", plugin)
+			return fmt.Errorf("--plugins=%s: use ansible or helm; both make the same project; leave the flag out", plugin)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func newCreateCommand() *cobra.Command {
 		Short: "Add to the project in this directory: create api",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.ExitWith(2, fmt.Errorf("create %s is no command; there is: create api", args[0]))
+				return cli.ExitWith(2, fmt.Errorf("unknown command create %s; there is: create api", args[0]))
 			}
 			return cli.ExitWith(2, errors.New("what is to be created? There is: create api"))
 		},

@@ -46,9 +46,9 @@ func TestAFlagOfOtherOperatorsNamesItsVariable(t *testing.T) {
 
 func TestALeasesNameOfTheEnvironmentIsNamedByItsVariable(t *testing.T) {
 	t.Setenv("OPERATOR_NAME", "No_Name")
-	for flag, want := range map[string]string{"--leader-elect": "OPERATOR_NAME=No_Name: this is no name", "--leader-election-id=No-Flag": "--leader-election-id=No-Flag: this is no name"} {
+	for flag, want := range map[string]string{"--leader-elect": "OPERATOR_NAME=No_Name: invalid name of a", "--leader-election-id=No-Flag": "--leader-election-id=No-Flag: invalid name of a"} {
 		err := cli.Execute(t.Context(), New(cli.Build{}), "manager", []string{"run", "--leader-elect", "--leader-election-namespace=a", "--leader-elect-renew-deadline=15s", flag})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "this is no name") != 1 || !strings.Contains(err.Error(), "--leader-elect-renew-deadline=15s") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "invalid name of a") != 1 || !strings.Contains(err.Error(), "--leader-elect-renew-deadline=15s") {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("claim the run of this pod: %w", err)
+		return fmt.Errorf("get the run of this pod: %w", err)
 	}
 	return a.execute(ctx, assignment)
 }
@@ -172,7 +172,7 @@ func (a *agent) execute(ctx context.Context, assignment wire.Assignment) error {
 	if undelivered == nil || unwritten == nil {
 		return nil
 	}
-	return fmt.Errorf("nobody has the result of the run: %w", errors.Join(undelivered, unwritten))
+	return fmt.Errorf("no manager has taken the result of the run: %w", errors.Join(undelivered, unwritten))
 }
 
 // run executes the run. What keeps it from beginning is its result.

@@ -100,14 +100,14 @@ func (i *Identity) ServerTLS() *tls.Config {
 }
 
 // ErrOtherServer is returned for a server that is no manager with the public key.
-var ErrOtherServer = errors.New("the server is no manager of this operator: it has another key")
+var ErrOtherServer = errors.New("the server is not a manager of this operator: its key differs")
 
 // ClientTLS returns the configuration of an agent that accepts the managers with this key alone,
 // whatever their names and the time.
 func ClientTLS(publicKey string) (*tls.Config, error) {
 	key, err := base64.StdEncoding.DecodeString(publicKey)
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%q is no public key of managers", publicKey)
+		return nil, fmt.Errorf("invalid public key of managers: %q", publicKey)
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,

@@ -185,7 +185,7 @@ func (s *Server) deny(w http.ResponseWriter, why error) {
 func (s *Server) claim(w http.ResponseWriter, r *http.Request, token string) {
 	switch {
 	case r.Method != http.MethodPost || token == "":
-		s.deny(w, errors.New("a claim without a token"))
+		s.deny(w, errors.New("a request for a run without a token"))
 		return
 	case !s.leads():
 		away(w, "this manager does not lead")

@@ -72,7 +72,7 @@ func (r *Result) check() error {
 	switch r.Outcome.Verdict {
 	case content.Succeeded, content.Failed, content.Canceled:
 	default:
-		return fmt.Errorf("%q is no verdict", r.Outcome.Verdict)
+		return fmt.Errorf("unknown verdict %q", r.Outcome.Verdict)
 	}
 	if r.RunID == "" || r.Outcome.Reason == "" || r.Ended.IsZero() || r.Events < 0 {
 		return errors.New("the run's ID, reason or end is missing")

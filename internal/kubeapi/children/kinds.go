@@ -120,7 +120,7 @@ func (c *Children) maintain(now time.Time) {
 	defer c.mu.Unlock()
 	for resource, f := range c.kinds {
 		if err := f.lastingRefusal(now); err != nil && (len(f.uses) > 0 || !f.lastAsked.IsZero()) {
-			c.options.Logger.Info("a kind of children can't be watched, and is not any more: its drift is seen at the next reconcile period",
+			c.options.Logger.Info("cannot watch a kind of children; changes are found at the next reconcile period only",
 				"resource", resource.String(), "error", err.Error())
 			if !apierrors.IsNotFound(err) { // A kind that is not served may be installed later.
 				c.refused[resource] = now

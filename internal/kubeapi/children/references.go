@@ -195,6 +195,6 @@ func (c *Children) discover(ctx context.Context, gvk schema.GroupVersionKind) {
 		if err != nil {
 			reason = err.Error()
 		}
-		c.options.Logger.Info("a kind to which resources refer can't be found: its changes bring nothing back; it is looked for again", "kind", gvk.String(), "error", reason)
+		c.options.Logger.Info("referenced kind not found; retrying", "kind", gvk.String(), "error", reason)
 	}
 }

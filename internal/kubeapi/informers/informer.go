@@ -136,7 +136,7 @@ func (i *Informer) addHandler(handler toolscache.ResourceEventHandler) (remove f
 	}
 	return func() {
 		if err := i.shared.RemoveEventHandler(registration); err != nil {
-			i.log.Error(err, "could not stop telling of a kind's changes")
+			i.log.Error(err, "could not remove the event handler of a kind")
 		}
 	}
 }

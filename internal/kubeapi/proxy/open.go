@@ -24,7 +24,7 @@ func (p *Proxy) listenOpenPort(port int) error {
 		return &settings.Error{Field: "ProxyOpenPort", Value: strconv.Itoa(port), Err: fmt.Errorf("listen without tokens: %w", err)}
 	}
 	p.openListener = netutil.LimitListener(listener, maxConnections)
-	p.log.Info("whoever reaches this port has the rights of the manager, without a token (Options.ProxyOpenPort)", "address", listener.Addr().String())
+	p.log.Info("everybody who reaches this port has the rights of the manager, without a token (Options.ProxyOpenPort)", "address", listener.Addr().String())
 	return nil
 }
 

@@ -229,7 +229,7 @@ func TestOnlyALiveRunsTokenIsForwarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, answer := try()
-			if code != http.StatusUnauthorized || !strings.Contains(answer, "no token of a current run") {
+			if code != http.StatusUnauthorized || !strings.Contains(answer, "unknown or expired token of a run") {
 				t.Errorf("want 401 with the reason, got %d %s", code, answer)
 			}
 		})

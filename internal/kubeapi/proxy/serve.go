@@ -13,7 +13,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	granted, done, ok := p.grants.authenticate(r)
 	if !ok {
 		w.Header().Set("Connection", "close") // Unauthenticated clients must not use up the connections.
-		refuse(w, refusal(http.StatusUnauthorized, "no token of a current run: use the kubeconfig that KUBECONFIG of the run names"))
+		refuse(w, refusal(http.StatusUnauthorized, "unknown or expired token of a run: use the kubeconfig that KUBECONFIG of the run names"))
 		return
 	}
 	defer done()

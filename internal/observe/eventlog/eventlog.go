@@ -175,7 +175,7 @@ func ids(run content.Run) []any {
 func lastLine(run content.Run, result content.Result, elapsed time.Duration) []any {
 	outcome := result.Outcome
 	values := []any{"cr", run.Object, "watch", run.Watch.String(), "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
-	if outcome.Verdict == content.Failed {
+	if outcome.Verdict != content.Succeeded {
 		values = append(values, "message", outcome.Message) // It comes early because the line is long.
 	}
 	values = append(values, "seconds", seconds(elapsed))

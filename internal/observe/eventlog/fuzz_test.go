@@ -91,7 +91,7 @@ func jsonRecords(t *testing.T, text string) int {
 		checkText(t, line)
 		var record map[string]any
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatalf("%q is no record: %v", line, err)
+			t.Fatalf("%q is not a record: %v", line, err)
 		}
 		for key, value := range record {
 			if text, ok := value.(string); ok {

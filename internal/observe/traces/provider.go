@@ -63,7 +63,7 @@ func checkSampler(log logr.Logger) {
 	case "", "always_on", "always_off", "parentbased_always_on", "parentbased_always_off":
 	case "traceidratio", "parentbased_traceidratio":
 		if err != nil || ratio < 0 || ratio > 1 {
-			log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER_ARG is no number from 0 to 1", "value", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+			log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1", "value", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
 		}
 	default:
 		log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER is none of always_on, always_off, traceidratio and the same with parentbased_", "value", sampler)

@@ -112,7 +112,7 @@ func TestSettingsThatAreNotUsed(t *testing.T) {
 		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1":         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
 		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many":       "from 1 to",
 		"OTEL_TRACES_SAMPLER=jaeger_remote":         "all runs are traced: OTEL_TRACES_SAMPLER is none",
-		"OTEL_TRACES_SAMPLER=TraceIDRatio,10%":      "OTEL_TRACES_SAMPLER_ARG is no number",
+		"OTEL_TRACES_SAMPLER=TraceIDRatio,10%":      "OTEL_TRACES_SAMPLER_ARG is not a number",
 		"OTEL_TRACES_SAMPLER=traceidratio,1":        "",
 		"OTEL_TRACES_SAMPLER=parentbased_always_on": "",
 	} {

@@ -46,7 +46,7 @@ type sender struct {
 func newSender(address string, log logr.Logger) (*sender, error) {
 	to, err := url.Parse(address)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" { // It may have a password.
-		return nil, errors.New("the endpoint in OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is no URL such as http://collector:4318")
+		return nil, errors.New("the endpoint in OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL such as http://collector:4318")
 	}
 	s := &sender{url: address, log: log.WithValues("collector", to.Redacted()), retries: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 5}}
 	s.ended, s.end = context.WithCancel(context.Background())
@@ -237,7 +237,7 @@ func fieldOf(message []byte, field protowire.Number) []byte {
 func (s *sender) report(err error) {
 	switch before := s.failing.Swap(err != nil); {
 	case err != nil && !before:
-		s.log.Info("WARNING: the collector does not take all traces; what it does not take is lost, and this is said once", "reason", err.Error())
+		s.log.Info("WARNING: the collector does not take all traces; what it does not take is lost, and this is logged once", "reason", err.Error())
 	case err == nil && before:
 		s.log.Info("the collector takes all traces again")
 	}

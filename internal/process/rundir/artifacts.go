@@ -33,7 +33,7 @@ type File struct {
 // Create makes a file in the run's artifact. The file is kept, so it must not hold secrets.
 func (d *Dir) Create(name string) (*File, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("create artifact: %q is no plain name", name)
+		return nil, fmt.Errorf("create artifact: invalid name %q", name)
 	}
 	if d.remaining < sizeOnDisk(0) {
 		return nil, fmt.Errorf("create artifact %q: %w", name, ErrArtifactLimit)

@@ -163,7 +163,7 @@ func isForeign(e fs.DirEntry) bool {
 
 func checkPrivate(dir fs.FileInfo) error {
 	if !dir.IsDir() {
-		return fmt.Errorf("is %s, not a directory; a symbolic link is not followed here", dir.Mode().Type())
+		return fmt.Errorf("is %s, not a directory; a symbolic link is not allowed here", dir.Mode().Type())
 	}
 	if stat, ok := dir.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("belongs to user %d, not to user %d; choose a directory that does not exist yet", stat.Uid, os.Geteuid())

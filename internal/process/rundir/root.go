@@ -14,7 +14,7 @@ import (
 // be prepared for another run nor be removed.
 var ErrBusy = errors.New("a run of this resource has not ended")
 
-var errNoDirectory = errors.New("is no directory")
+var errNoDirectory = errors.New("is not a directory")
 
 const (
 	lockName    = ".lock"
@@ -88,7 +88,7 @@ func (r *Root) UIDs() ([]string, error) {
 // none, and ErrBusy if a run of the CR has not ended.
 func (r *Root) Remove(uid string) error {
 	if !validName.MatchString(uid) {
-		return fmt.Errorf("remove run directory: %q is no UID", uid)
+		return fmt.Errorf("remove run directory: invalid UID %q", uid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

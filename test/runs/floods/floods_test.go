@@ -31,7 +31,7 @@ var _ = Describe("a run that prints too much", Ordered, ContinueOnFailure, func(
 		Entry("a failure of 100,000 levels", "nested", "Failed", "unknown playbook failure"),
 		Entry("a failure of control characters", "controls", "Failed", `\\x1b\]0;\\x00\\x07`),
 		Entry("an event that is no JSON", "badjson", "Failed", "unknown playbook failure"),
-		Entry("bytes that are no text", "bytes", "NoStats", `\\x00(?s:.*)\\u202e`),
+		Entry("bytes that are not strings", "bytes", "NoStats", `\\x00(?s:.*)\\u202e`),
 		Entry("a report of 200,000 hosts, which no program of runs makes", "hosts", "NoStats", "before the run was through"),
 	)
 })
@@ -45,6 +45,6 @@ var _ = Describe("a run of Ansible that prints too much", Ordered, ContinueOnFai
 	},
 		Entry("10 MB of output and a failure", "failed", "Failed", `Print 10 MB and fail`),
 		Entry("150,000 lines with characters that are not shown, and a failure", "lines", "Failed", `non-zero return code`),
-		Entry("bytes that are no text, which Ansible itself refuses", "bytes", "Failed", `invalid UTF8 string`),
+		Entry("bytes that are not strings, which Ansible itself refuses", "bytes", "Failed", `invalid UTF8 string`),
 	)
 })

@@ -30,7 +30,7 @@ func TestAnUnknownResultExplainsOneEvent(t *testing.T) {
 		"a creation, but another deletes":         {writing("create", "c"), []Change{with(shown("u", "5", "a"), deleted)}, "5"},
 		"an update":                               {writing("update", "c"), []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
 		"an update that ends an object":           {writing("update", "c"), []Change{with(shown("u", "5", "a"), deleted)}, ""},
-		"what says the same is no event":          {writing("update", "c"), []Change{with(shown("u", "5", "a"), same), shown("u", "6", "b"), shown("u", "7", "c")}, "7"},
+		"what says the same is not an event":      {writing("update", "c"), []Change{with(shown("u", "5", "a"), same), shown("u", "6", "b"), shown("u", "7", "c")}, "7"},
 		"a collection's deletion, of each object": {all(writing("deletecollection", "")), []Change{with(shown("u", "5", "a"), deleted), with(shown("v", "6", "a"), deleted), with(shown("v", "7", "a"), deleted)}, "7"},
 	} {
 		t.Run(why, func(t *testing.T) {

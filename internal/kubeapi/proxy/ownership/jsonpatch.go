@@ -44,7 +44,7 @@ func readOperations(body []byte) (format, error) {
 		patch[i].raw = raw[i]
 		for name, into := range map[string]*string{"op": &patch[i].Op, "path": &patch[i].Path, "from": &patch[i].From} {
 			if member, ok := members[name]; ok && json.Unmarshal(member, into) != nil {
-				return nil, fmt.Errorf("operation %d of the JSON patch: %q is no text", i, name)
+				return nil, fmt.Errorf("operation %d of the JSON patch: %q is not a string", i, name)
 			}
 		}
 	}

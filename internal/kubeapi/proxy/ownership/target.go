@@ -243,7 +243,7 @@ func member(object map[string]any, key string) (map[string]any, error) {
 	case map[string]any:
 		return value, nil
 	default:
-		return nil, fmt.Errorf("%s is no mapping, so that the object can have no owner", key)
+		return nil, fmt.Errorf("%s is not an object, so no owner reference can be added", key)
 	}
 }
 
@@ -258,6 +258,6 @@ func references(metadata map[string]any) ([]any, error) {
 	case []any:
 		return value, nil
 	default:
-		return nil, fmt.Errorf("%s is no list, so that the object can have no owner", referencesKey)
+		return nil, fmt.Errorf("%s is not a list, so no owner reference can be added", referencesKey)
 	}
 }
