@@ -37,7 +37,7 @@ func (f *planFlags) register(set *pflag.FlagSet) {
 func (f *planFlags) check() error {
 	for _, plugin := range f.plugins {
 		if !strings.HasPrefix(plugin, "ansible") && !strings.HasPrefix(plugin, "helm") && !strings.HasPrefix(plugin, "hybrid.helm") {
-			return fmt.Errorf("--plugins=%s: use ansible or helm; both make the same project; leave the flag out", plugin)
+			return fmt.Errorf("--plugins=%s: unknown plugin; all known ones make the same project: leave the flag out", plugin)
 		}
 	}
 	return nil
