@@ -82,7 +82,7 @@ prose() {
   local dir status=0
   dir=$(mktemp -d)
   go run ./hack/prose "$dir"
-  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/((comments|messages)/)?##; s#\.go\.(md|msg):#.go:#" || status=$?
+  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/((comments|messages|all)/)?##; s#\.go\.(md|msg|cmt):#.go:#" || status=$?
   rm -rf "$dir"
   return "$status"
 }

@@ -4,8 +4,8 @@
 //	go run ./hack/prose DIR
 //
 // DIR/help gets a file for each command, with its help. For each Go file that is not a test,
-// DIR/comments gets the comments of what it exports, and DIR/messages, for the product, the texts of its errors and log lines,
-// each on the line that it has in the Go file. It judges nothing.
+// DIR/comments gets the comments of what it exports; for the product, DIR/messages gets the texts of its errors and log lines,
+// and DIR/all all of its comments. Each is on the line that it has in the Go file. It judges nothing.
 package main
 
 import (
@@ -35,6 +35,7 @@ func main() {
 	}
 	for _, root := range []string{"cmd", "internal", "pkg"} {
 		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "messages"), ".msg", messages))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "all"), ".cmt", comments))
 	}
 	if err := errors.Join(errs...); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "prose:", err)

@@ -43,6 +43,23 @@ func messages(source []byte) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
+// comments returns all comments of a Go file, each on its line, without those for programs; "" where
+// there is none.
+func comments(source []byte) (string, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || len(file.Comments) == 0 {
+		return "", err
+	}
+	lines := make([]string, files.File(file.FileStart).LineCount())
+	for _, group := range file.Comments {
+		for i, text := range texts(group) {
+			lines[files.Position(group.List[i].Slash).Line-1] = text
+		}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
 // textOf returns which argument of a call is the text.
 func textOf(call *ast.CallExpr) (argument int, is bool) {
 	selector, is := call.Fun.(*ast.SelectorExpr)

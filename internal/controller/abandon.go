@@ -13,9 +13,8 @@ import (
 // abandonTimeout bounds the look for what stays: a CR that is given up must not hang on it.
 const abandonTimeout = 30 * time.Second
 
-// abandon removes the finalizer without a run, because somebody gives the CR up. What stays is
-// said in the log and in an Event, which the API server refuses in a namespace that is being
-// deleted.
+// abandon removes the finalizer without a run, because the annotation abandon is set. The log and an
+// Event name what stays; the API server refuses the Event in a namespace that is being deleted.
 func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	left := r.leftBehind(runCtx, a)
 	if err := r.removeFinalizer(ctx, a); err != nil {

@@ -179,7 +179,7 @@ func (a *attempt) priority() slots.Priority {
 	}
 }
 
-// requested reports whether somebody has asked for the run, and no run has answered that but in vain.
+// requested reports whether somebody has asked for the run, and no successful run has answered yet.
 func (a *attempt) requested() bool {
 	return a.asks() || !a.finalizing && !a.writer.own && a.state.failing() && a.state.last.requested
 }

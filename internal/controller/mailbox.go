@@ -115,8 +115,8 @@ func (m *mailbox) whyDirty() string {
 	return m.dirty
 }
 
-// take returns the reason for which the name is dirty, and clears it: a run begins. What comes
-// from here on may be about what this run does not see, and makes the name dirty again.
+// take returns the reason for which the name is dirty, and clears it: a run begins. Later
+// events are not covered by this run, and make the name dirty again.
 func (m *mailbox) take() (why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

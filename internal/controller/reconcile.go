@@ -205,7 +205,7 @@ func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) erro
 	return nil
 }
 
-// endLeft removes what an earlier manager has left of a run for a CR that is to have none now, and ends
+// endLeft deletes the Job of an earlier manager if this CR must not run now, and ends
 // that run if it is live.
 func (r *Reconciler) endLeft(ctx context.Context, a *attempt) error {
 	ender, may := r.Content.(content.Ender)

@@ -173,8 +173,8 @@ func (a *attempt) beginRun() {
 	a.mailbox.take()
 }
 
-// settled reports whether the content finds everything as a run would leave it. What makes the CR
-// dirty while the content looks is not lost.
+// settled reports whether the content finds everything as a run would leave it. Triggers that arrive
+// while the content looks are kept.
 func (r *Reconciler) settled(ctx context.Context, a *attempt, look func() (content.Result, bool)) (content.Result, bool) {
 	dirty := a.mailbox.take()
 	result, settled := look()

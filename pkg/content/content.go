@@ -96,8 +96,8 @@ type Rester interface {
 	Rests() (result Result, rests bool)
 }
 
-// ErrUnwanted is in the cause of a run's context that ends because the CR is to have no such run any
-// more. Any other cause means that the manager stops.
+// ErrUnwanted is in the cause of a run's context if the CR must not have this run: it is being deleted, or its
+// finalizer is removed without a run. Any other cause means that the manager stops.
 var ErrUnwanted = errors.New("the run is not wanted any more")
 
 // Lasting is Work whose run may outlive the manager that started it, outside of its process. When

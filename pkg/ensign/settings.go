@@ -21,7 +21,7 @@ type Settings struct {
 	Selector *metav1.LabelSelector `watch:"selector"`
 	// References are objects that resources name. A change of one triggers its resource.
 	References []Reference `watch:"references"`
-	// WatchDependentResources is whether a change of a child triggers its resource; nil: yes.
+	// WatchDependentResources reports whether a change of a child triggers its resource; nil: yes.
 	WatchDependentResources *bool `watch:"watchDependentResources"`
 	// WatchClusterScopedResources extends that to children without a namespace of resources that
 	// have one; nil: for charts.

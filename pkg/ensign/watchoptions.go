@@ -82,7 +82,7 @@ func TranslateValues(f func(ctx context.Context, cr *unstructured.Unstructured, 
 }
 
 // PreHook calls f before each run, with the values that the content gets, without the overrides.
-// An error ends the attempt, fails it, and is its message: the content does not run. f is not
+// If f returns an error, the content does not run, and the attempt fails with that message. f is not
 // called where nothing runs, as for a release that is as it should be.
 func PreHook(f func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) error) WatchOption {
 	return func(w *operator.Watch) error {

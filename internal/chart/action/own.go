@@ -96,7 +96,7 @@ func eachText(value any, path string, visit func(path, text string)) {
 }
 
 // try renders the chart with its own values alone, and learns the actions that reach tpl: the chart may
-// put them together from several texts of its own. What goes wrong there concerns nobody.
+// put them together from several texts of its own. Errors are ignored: this is only a trial.
 func (e *evaluator) try() {
 	e.trying = true
 	defer func() { e.trying, e.tried = false, true }()

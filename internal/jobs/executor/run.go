@@ -97,8 +97,8 @@ func (r *run) open() {
 	r.batches, r.results, r.changed, r.over = make(chan batch), make(chan handed), make(chan struct{}, 1), make(chan struct{})
 }
 
-// predecessor returns the run that is live in the way of this one: it has the same access, and what it
-// does interests nobody.
+// predecessor returns the earlier run that blocks this one. It has the same access, and its events are
+// ignored.
 func (r *run) predecessor() *run {
 	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
 	p.attempt.Placed = func(place, _ string) { r.place("", "an earlier run for something else ends, in "+place) }
