@@ -26,6 +26,8 @@ type attempt struct {
 	release func()
 	// conclusion is what the attempt reports; nil while there is nothing to report.
 	conclusion *conclusion
+	// healthNext is when the health of children changes by time; the zero time is never.
+	healthNext time.Time
 	// readies are the conditions Ready that the status had, and that the manager has written: content that
 	// sends the whole list of conditions sends them along.
 	readies Readies

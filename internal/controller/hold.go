@@ -80,6 +80,9 @@ func nextLook(a *attempt, now time.Time) time.Time {
 	if a.step == held {
 		soonest(a.until)
 	}
+	if !a.healthNext.IsZero() {
+		soonest(a.healthNext)
+	}
 	if st.brake.slowedBy != "" && st.brake.since.IsZero() {
 		soonest(st.brake.recovers())
 	}

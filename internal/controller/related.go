@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,11 +25,21 @@ type Related interface {
 	// started. uid is "" if the object does not say which CR of the name it belongs to; what
 	// names the object for the log.
 	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string))
+	// Health returns the health of a CR's children. When it changes, changed is called without a text.
+	Health(watch schema.GroupVersionKind, cr types.NamespacedName) Health
 	// Refers sets the objects to which a CR refers, in place of those before.
 	Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects)
 	// State returns a digest of the objects. It waits a short time until they are known. If
 	// they are still unknown, it returns "", and changed is called once they are known.
 	State(ctx context.Context, watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) string
+}
+
+// Health is that of a CR's children: those that are not Current for kstatus, and those of them that count
+// although the CR was healthy. Next is when another one begins to count.
+type Health = struct {
+	Known        bool
+	All, Overdue []string
+	Next         time.Time
 }
 
 // Scope is a watched kind, and whether its CRs have a namespace.

@@ -28,7 +28,11 @@ type relation struct {
 	asked  Objects
 	// news is the UID of a CR whose Secret has changed.
 	news types.UID
+	// health is that of the CR's children.
+	health Health
 }
+
+func (r *relation) Health(schema.GroupVersionKind, types.NamespacedName) Health { return r.health }
 
 func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string)) {
 	changed(request.NamespacedName, r.news, "Secret ns/s changed")

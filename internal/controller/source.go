@@ -73,7 +73,7 @@ func (n relatedSource) Start(ctx context.Context, q queue) error {
 	}
 	q = withPriority(q, slots.Changed)
 	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string) {
-		if mark(name, uid, what) {
+		if what == "" || mark(name, uid, what) { // Health alone leads to a look, and to no run.
 			q.Add(reconcile.Request{NamespacedName: name})
 		}
 	})

@@ -26,6 +26,8 @@ type state struct {
 	failures int
 	// repeats counts those of them that failed the same way, up to the last one.
 	repeats int
+	// healthWritten is when the health of children was written last.
+	healthWritten time.Time
 	// due is when content runs again although nothing changed; the zero time is never.
 	due time.Time
 	// brake bounds the runs that nobody asked for.

@@ -72,10 +72,11 @@ const statusRefused = "the status could not be written; does the schema of the k
 // repeating does not help: that is logged, and the status only ceases to show a run at
 // work. An admission policy or webhook may refuse it for a time: that is an error.
 func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
-	if a.conclusion.ended.IsZero() && len(r.merge(a.conclusion.report())(a.cr)) == 0 {
+	report := a.conclusion.report().WithHealth(r.health(a))
+	if a.conclusion.ended.IsZero() && len(r.merge(report)(a.cr)) == 0 {
 		return nil // Without a run, the CR was read just now.
 	}
-	err := r.writeStatus(ctx, a, r.merge(a.conclusion.report()), untilWritten)
+	err := r.writeStatus(ctx, a, r.merge(report), untilWritten)
 	switch {
 	case !errors.Is(err, errRefused):
 		return err

@@ -48,6 +48,9 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(list, func(w watches.Watch) bool { return w.Health != nil }) {
+		reducer.JudgeHealth()
+	}
 	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
@@ -110,10 +113,17 @@ func childWatches(list []watches.Watch) []children.Watch {
 	for _, watch := range list {
 		all = append(all, children.Watch{
 			GVK: watch.GVK, Dependents: watch.WatchDependentResources, ClusterScoped: watch.WatchClusterScopedResources, Blacklist: watch.Blacklist,
-			StatusFields: statusFields(watch),
+			StatusFields: statusFields(watch), Health: healthRule(watch),
 		})
 	}
 	return all
+}
+
+func healthRule(watch watches.Watch) *children.HealthRule {
+	if watch.Health == nil {
+		return nil
+	}
+	return &children.HealthRule{Ignores: watch.Health.Ignores}
 }
 
 // newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the

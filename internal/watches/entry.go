@@ -51,6 +51,7 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 	p.completeServiceAccount(d)
 	p.completeJob(d)
 	d.Ready = d.ready.text
+	p.checkHealth(d)
 	p.completeContent(d, kinds, search)
 	return d.Watch, valid
 }
@@ -62,6 +63,7 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"version":                     p.text(&d.version),
 		"kind":                        p.text(&d.kind),
 		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
+		"health":                      p.health(d),
 		"ready":                       p.oneOf(&d.ready, "manager", "content"),
 		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
 		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),

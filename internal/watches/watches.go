@@ -34,6 +34,8 @@ type Watch struct {
 	// Ready says who writes the condition Ready: manager or content; "" is decided for each CR, by what its
 	// runs write.
 	Ready string `json:",omitempty"`
+	// Health is nil if Ready does not depend on the children of a CR.
+	Health *Health `json:"-"`
 	// WatchDependentResources makes a change of a child trigger its CR.
 	WatchDependentResources bool
 	// WatchClusterScopedResources extends that to children without a namespace whose
@@ -74,6 +76,20 @@ type Watch struct {
 	// Paused reports whether nothing is to be run for the CR; nil: its annotation alone does. It
 	// is not asked for a CR that is being deleted.
 	Paused func(cr *unstructured.Unstructured) bool `json:"-"`
+}
+
+// Health says which children a CR's Ready depends on: all but those that are ignored.
+type Health struct {
+	// Ignore has the kinds and names of children that do not count; no name is any name.
+	Ignore []KindName
+}
+
+// KindName is the kind and the name of objects.
+type KindName struct{ Kind, Name string }
+
+// Ignores reports whether a child does not count.
+func (h *Health) Ignores(kind, name string) bool {
+	return slices.ContainsFunc(h.Ignore, func(i KindName) bool { return i.Kind == kind && (i.Name == "" || i.Name == name) })
 }
 
 // Reference finds the objects of a kind that a CR names.

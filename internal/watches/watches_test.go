@@ -108,6 +108,7 @@ func TestLoadEveryField(t *testing.T) {
 - version: v1
   kind: Secret
   playbook: playbooks/site.yml
+  health: {ignore: [{kind: PersistentVolumeClaim}, {kind: Job, name: once}]}
 `)
 	zero := 0
 	selector, _ := labels.Parse("tier=db,env in (prod,test)")
@@ -152,6 +153,7 @@ func TestLoadEveryField(t *testing.T) {
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
 		Line:                    43,
+		Health:                  &Health{Ignore: []KindName{{Kind: "PersistentVolumeClaim"}, {Kind: "Job", Name: "once"}}},
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,
 		WatchDependentResources: true,

@@ -29,6 +29,8 @@ type Settings struct {
 	// Ready is who writes the condition Ready: manager or content; "": the content does for each
 	// resource whose runs have written it, and else the manager.
 	Ready string `watch:"ready"`
+	// Health makes Ready depend on the children of a resource; nil: it does not.
+	Health *Health `watch:"health"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
 	// ServiceAccountName is the account of each resource's namespace in whose name its runs use the
@@ -37,6 +39,17 @@ type Settings struct {
 	// ServiceAccountNamePath is the path to the field of the resource that names it, such as
 	// spec.serviceAccountName, and comes before ServiceAccountName.
 	ServiceAccountNamePath string `watch:"serviceAccountNamePath"`
+}
+
+// Health says which children count for Ready: all but those that it ignores.
+type Health struct {
+	Ignore []KindName `json:"ignore,omitempty"`
+}
+
+// KindName is the kind and the name of objects; no name is any.
+type KindName struct {
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
 }
 
 // Reference finds the objects of a kind that a resource names.

@@ -100,7 +100,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 		Expect(changed).To(Equal(int64(1)))
 		Expect(current.Object["status"]).To(And(
 			HaveKeyWithValue("nodes", Equal([]any{"a", "b"})), HaveKeyWithValue("more", Equal(map[string]any{"x": int64(1)})), HaveKey("observedGeneration")))
-		Expect(conditionFields(current, "Polite")).To(And(HaveLen(5), HaveKeyWithValue("status", "True"), HaveKeyWithValue("reason", "SaidPlease"),
+		Expect(conditionFields(current, "Polite")).To(And(HaveLen(6), HaveKeyWithValue("observedGeneration", int64(1)), HaveKeyWithValue("status", "True"), HaveKeyWithValue("reason", "SaidPlease"),
 			HaveKeyWithValue("message", "once"), HaveKeyWithValue("lastTransitionTime", MatchRegexp(`^\d{4}-.*Z$`))))
 		for _, own := range []string{"Running", "Failure"} {
 			Expect(conditionFields(current, own)).To(HaveKeyWithValue("reason", "Successful"))
@@ -171,7 +171,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 		writes(ctx, cr, less)
 		current, changed := after(ctx, 3, cr)
 		Expect(changed).To(Equal(int64(1)))
-		Expect(conditionFields(current, "Polite")).To(Equal(map[string]any{"type": "Polite", "status": "True", "message": "twice", "lastTransitionTime": since}))
+		Expect(conditionFields(current, "Polite")).To(Equal(map[string]any{"type": "Polite", "status": "True", "message": "twice", "lastTransitionTime": since, "observedGeneration": current.GetGeneration()}))
 		Expect(current.Object["status"]).To(And(HaveKeyWithValue("nodes", Equal([]any{"a", "b"})), HaveKeyWithValue("more", HaveLen(2))))
 
 		By("replace_lists and another status of the condition: fewer items, another time")

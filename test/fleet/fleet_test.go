@@ -25,7 +25,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		good, bad := d.greeting("good", "hello"), d.greeting("bad", "boo\x1b[2J\nto all")
 		d.Create(ctx, good, bad)
 		out, said := d.here(0, "status")
-		Expect(out).To(MatchRegexp(`(?m)^KIND +NAMESPACE +NAME +OUTCOME +REASON +GENERATION +LAST +NEXT +SLOWED +MESSAGE\n.* bad +Pending +- +0/1 +- +- +- +no run has been reported$`))
+		Expect(out).To(MatchRegexp(`(?m)^KIND +NAMESPACE +NAME +READY +OUTCOME +REASON +GENERATION +LAST +NEXT +SLOWED +MESSAGE\n.* bad +- +Pending +- +0/1 +- +- +- +no run has been reported$`))
 		Expect(said).To(ContainSubstring("note: the cluster does not serve fleet.ensign.io/v1, Kind=Absent: its CustomResourceDefinition is missing"))
 
 		d.Start(ctx, greeting.Kind, note.Kind)
@@ -35,15 +35,15 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 
 	It("see what became of each", func() {
 		out, _ := d.here(1, "status")
-		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +Successful +- +1 +\d+s +11[89]m +-\s*$`))
+		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +True +Successful +- +1 +\d+s +11[89]m +-\s*$`))
 		Expect(out).To(MatchRegexp(`(?m)^Greeting: 2 ran 1\.4\.0 \([0-9a-f]{12}\)$`))
 		// While it waits for its next try, or runs again.
-		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +bad +(Failed|Running) +Failed +1 `))
+		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +bad +False +(Failed|Running) +Failed +1 `))
 		Expect(out).NotTo(ContainSubstring("\x1b"))
 		Eventually(func() string {
 			out, _ := d.here(1, "status", "greeting/bad")
 			return out
-		}).Should(MatchRegexp(` bad +Failed +Failed +1 +\d+\w+ +(due|\d+\w+) +- `))
+		}).Should(MatchRegexp(` bad +False +Failed +Failed +1 +\d+\w+ +(due|\d+\w+) +- `))
 		out, _ = d.here(0, "status", "greeting/good", "-o", "wide")
 		Expect(out).To(MatchRegexp(`PERIOD +VERSION +MESSAGE\n.* 2h0m0s +1\.4\.0 \([0-9a-f]{12}\)`))
 		Expect(out).NotTo(ContainSubstring(" bad "))
@@ -94,7 +94,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Eventually(func() string {
 			out, _ := d.here(0, "status")
 			return out
-		}).Should(And(MatchRegexp(` good +Successful +- +1 `), MatchRegexp(` bad +Successful +- +2 `)))
+		}).Should(And(MatchRegexp(` good +True +Successful +- +1 `), MatchRegexp(` bad +Successful +- +2 `)))
 	})
 	It("suspend at once what somebody has just resumed, and then nothing begins", func() {
 		for range 3 {
@@ -140,7 +140,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		elsewhere := &desk{Site: d.Site, dir: d.Dir, kubeconfig: d.kubeconfig}
 		for _, args := range [][]string{{"greetings"}, {"Greeting"}, {"greetings.v1.fleet.ensign.io"}, {"--group", group}} {
 			out, _ := elsewhere.here(0, append([]string{"status"}, args...)...)
-			Expect(out).To(MatchRegexp(`(?m) good +Successful +- +1 +\d+\w+ +- +-$`), "%v", args)
+			Expect(out).To(MatchRegexp(`(?m) good +True +Successful +- +1 +\d+\w+ +- +-$`), "%v", args)
 		}
 		for _, kubeconfig := range []string{d.kubeconfig, filepath.Join(d.Dir, "none")} {
 			_, said := (&desk{Site: d.Site, dir: d.Dir, kubeconfig: kubeconfig}).here(2, "status")
@@ -172,7 +172,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		out := d.start("status", "--watch")
 		Eventually(out).Should(gbytes.Say(` good `))
 		d.here(0, "reconcile", "greeting/good", "--wait")
-		Eventually(out).Should(gbytes.Say(`\n\S+ +\S+ +good +Running .*\n\S+ +\S+ +good +Successful `))
+		Eventually(out).Should(gbytes.Say(`\n\S+ +\S+ +good +Running .*\n\S+ +\S+ +good +True +Successful `))
 		late := d.greeting("late", "hello")
 		d.Create(ctx, late)
 		Eventually(out).Should(gbytes.Say(` late +Successful `))

@@ -42,13 +42,15 @@ const (
 
 // Row is what is shown of a CR. Its texts have no control characters.
 type Row struct {
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Namespace  string  `json:"namespace,omitempty"`
-	Name       string  `json:"name"`
-	Outcome    Outcome `json:"outcome"`
-	Reason     string  `json:"reason,omitempty"`
-	Message    string  `json:"message,omitempty"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Ready is the condition's status for the CR's generation; "" if it has none.
+	Ready   string  `json:"ready,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"`
+	Message string  `json:"message,omitempty"`
 	// SlowedDown says why the CR's runs are slowed down, and by what; "" if they are not.
 	SlowedDown string `json:"slowedDown,omitempty"`
 	// Failed is true if the last run that ended failed, also while the next one executes.
@@ -78,6 +80,7 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	}
 	row.ObservedGeneration, _, _ = unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	row.Outcome, row.Reason, row.Message = outcomeOf(&watch, cr)
+	row.Ready = readyOf(cr)
 	row.Failed = row.Outcome == Failed || row.Reason != "" // A reason is that of a failure.
 	if slowed := status.Read(cr, status.SlowedDown); slowed.Status == "True" {
 		row.SlowedDown = slowed.Message
@@ -94,10 +97,19 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	last := status.ReadRun(cr)
 	row.LastRun, row.Version, row.Digest = lastRun(cr, last), last.Version.Name, last.Version.Digest
 	row.NextRun, row.Period = row.nextRun(&watch, cr, last, period)
-	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message, &row.SlowedDown, &row.Version, &row.Digest} {
+	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Ready, &row.Reason, &row.Message, &row.SlowedDown, &row.Version, &row.Digest} {
 		*text = visible.Text(*text)
 	}
 	return row
+}
+
+// readyOf returns the status of Ready: Unknown where the condition is about an earlier generation.
+func readyOf(cr *unstructured.Unstructured) string {
+	ready := status.Read(cr, status.Ready)
+	if ready.Status == metav1.ConditionTrue && ready.ObservedGeneration != 0 && ready.ObservedGeneration != cr.GetGeneration() {
+		return string(metav1.ConditionUnknown)
+	}
+	return string(ready.Status)
 }
 
 // outcomeOf returns what the conditions show, and the reason of the last run's failure.

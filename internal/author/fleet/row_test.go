@@ -183,6 +183,7 @@ func TestTheTable(t *testing.T) {
 	row := RowOf(store(), time.Hour, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
 	late := RowOf(store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), 0, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
 	bad := RowOf(store(), time.Hour, cr(t, "", strings.Replace(shows(hasEnded, failed), `tion":3`, `tion":2`, 1)))
+	row.Ready, late.Ready = "True", "True"
 	bad.SlowedDown, bad.Version, bad.Digest = "by a Secret", "1.4\t0", "3f2a9c1d0b12"
 	bad.Namespace, bad.Message = "", "a\tlong\nmessage "+strings.Repeat("x", 80)
 	for name, test := range map[string]struct {
@@ -191,16 +192,16 @@ func TestTheTable(t *testing.T) {
 		want  string
 	}{
 		"for a terminal": {100, false, `
-KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  MESSAGE
-Store  shop       a     Successful  -        3           9m59s  50m   -
-Store  shop       a     Successful  -        3           9m59s  due   -
-Store  -          a     Failed      Timeout  2/3         30m    -     yes     a long message xxxxxx…
+KIND   NAMESPACE  NAME  READY  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  MESSAGE
+Store  shop       a     True   Successful  -        3           9m59s  50m   -
+Store  shop       a     True   Successful  -        3           9m59s  due   -
+Store  -          a     -      Failed      Timeout  2/3         30m    -     yes     a long message…
 `},
 		"wide": {100, true, `
-KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  PERIOD  VERSION               MESSAGE
-Store  shop       a     Successful  -        3           9m59s  50m   -       1h0m0s  -
-Store  shop       a     Successful  -        3           9m59s  due   -       1m0s    -
-Store  -          a     Failed      Timeout  2/3         30m    -     yes     1h0m0s  1.4 0 (3f2a9c1d0b12)  a long message ` + strings.Repeat("x", 80) + "\n"},
+KIND   NAMESPACE  NAME  READY  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  PERIOD  VERSION               MESSAGE
+Store  shop       a     True   Successful  -        3           9m59s  50m   -       1h0m0s  -
+Store  shop       a     True   Successful  -        3           9m59s  due   -       1m0s    -
+Store  -          a     -      Failed      Timeout  2/3         30m    -     yes     1h0m0s  1.4 0 (3f2a9c1d0b12)  a long message ` + strings.Repeat("x", 80) + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -230,5 +231,19 @@ func TestATableThatGoesOnKeepsItsColumns(t *testing.T) {
 	lines := strings.Split(out.String(), "\n")
 	if len(lines) != 4 || strings.Index(lines[1], "Pending") != strings.Index(lines[2], "Pending") || strings.Contains(lines[2], "KIND") {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+func TestReady(t *testing.T) {
+	ready := func(status, generation string) string {
+		return `{"conditions":[{"type":"Ready","status":"` + status + `"` + generation + `}]}`
+	}
+	for status, want := range map[string]string{
+		ready("True", `,"observedGeneration":3`): "True", ready("True", ""): "True", ready("True", `,"observedGeneration":2`): "Unknown",
+		ready("False", `,"observedGeneration":2`): "False", `{}`: "",
+	} {
+		if got := RowOf(store(), 0, cr(t, "", status)).Ready; got != want {
+			t.Errorf("%s: want %q, got %q", status, want, got)
+		}
 	}
 }

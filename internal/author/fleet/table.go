@@ -35,10 +35,10 @@ func NewTable(out io.Writer, width int, wide bool) *Table {
 func (t *Table) Print(rows []Row, now time.Time) error {
 	if !t.started {
 		t.started = true
-		t.line("KIND", "NAMESPACE", "NAME", "OUTCOME", "REASON", "GENERATION", "LAST", "NEXT", "SLOWED", "PERIOD", "VERSION", "MESSAGE")
+		t.line("KIND", "NAMESPACE", "NAME", "READY", "OUTCOME", "REASON", "GENERATION", "LAST", "NEXT", "SLOWED", "PERIOD", "VERSION", "MESSAGE")
 	}
 	for _, r := range rows {
-		t.line(r.Kind, cmp.Or(r.Namespace, "-"), r.Name, string(r.Outcome), cmp.Or(r.Reason, "-"), r.generations(),
+		t.line(r.Kind, cmp.Or(r.Namespace, "-"), r.Name, cmp.Or(r.Ready, "-"), string(r.Outcome), cmp.Or(r.Reason, "-"), r.generations(),
 			age(r.LastRun, now), pause(r.NextRun, now), r.slowed(), cmp.Or(r.Period, "-"), cmp.Or(oneLine(r.version()), "-"), oneLine(r.Message))
 	}
 	return t.out.Flush()

@@ -28,6 +28,8 @@ type statusFlags struct {
 	group  string
 	output string
 	follow bool
+	// notReady leaves out what is ready.
+	notReady bool
 }
 
 func newStatusCommand() *cobra.Command {
@@ -42,7 +44,7 @@ Without arguments it shows all kinds of watches.yaml. Where there is no such
 file, name the kinds, or their API group by --group.
 ` + kindsHelp + `
 
-GENERATION is 2/3 where the resource has generation 3 and its status is about 2.
+READY is the condition Ready, which other tools read, too. GENERATION is 2/3 where the resource has generation 3 and its status is about 2.
 NEXT is the time of the next try after a failure, and after a success the end of
 the period, which is unknown without watches.yaml unless the resource has one of its
 own. Give the manager's --reconcile-period if it has one. SLOWED is yes for a resource
@@ -67,6 +69,7 @@ Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 	set.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "look in all namespaces, whatever WATCH_NAMESPACE says")
 	set.StringVar(&f.group, "group", "", "show the kinds of this API `group`")
 	set.BoolVarP(&f.follow, "watch", "w", false, "then show each change; Ctrl-C ends")
+	set.BoolVar(&f.notReady, "not-ready", false, "show only resources whose condition Ready is not True")
 	set.StringVarP(&f.output, "output", "o", "", "`format`: wide, json or yaml")
 	set.AddFlag(f.run.Lookup("reconcile-period"))
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
@@ -86,6 +89,9 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 	failed := f.report(cmd, errs)
 	if len(args) == 0 && f.group == "" && projectInGo() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: kinds that the program of this project watches in Go are left out: name them, or give --group")
+	}
+	if f.notReady {
+		rows = slices.DeleteFunc(rows, func(r fleet.Row) bool { return r.Ready == "True" })
 	}
 	if f.structured() {
 		return errors.Join(write(cmd.OutOrStdout(), f.output, rows), exitOf(failed, rows))
@@ -120,6 +126,8 @@ func (f *statusFlags) check(args []string) error {
 	switch {
 	case !slices.Contains([]string{"", "wide", "json", "yaml"}, f.output):
 		return fmt.Errorf("--output=%s: allowed are wide, json and yaml", f.output)
+	case f.notReady && f.follow:
+		return errors.New("--not-ready and --watch: give one of them")
 	case f.structured() && f.follow:
 		return fmt.Errorf("--output=%s and --watch: give one of them", f.output)
 	case f.group != "" && len(args) > 0:

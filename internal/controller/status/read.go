@@ -14,15 +14,17 @@ func ShowsRun(obj *unstructured.Unstructured) bool {
 	return running.Status == metav1.ConditionTrue && running.Reason == ReasonRunning
 }
 
-// Read returns the condition of a type from the status of obj, without its observedGeneration; the
-// zero value if there is none.
+// Read returns the condition of a type from the status of obj, the zero value if there
+// is none.
 func Read(obj *unstructured.Unstructured, kind Type) metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	_, found := find(list, kind)
 	text := func(key string) string { s, _ := found[key].(string); return s }
 	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if it is no time.
+	observed, _ := found["observedGeneration"].(int64)
 	return metav1.Condition{
-		Type: text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message"),
+		ObservedGeneration: observed,
+		Type:               text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message"),
 		LastTransitionTime: metav1.NewTime(since),
 	}
 }

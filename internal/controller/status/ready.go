@@ -38,6 +38,7 @@ const (
 	momentCanceled
 	momentPaused
 	momentConfirmed
+	momentObserved
 )
 
 // readyKey of the last run is the digest of the content that has written Ready: its mark. unknownDigest
@@ -96,10 +97,14 @@ func (r Report) kstatus(current map[string]any, list []any) (set []metav1.Condit
 	message := bounded(r.outcome.Message, maxReadyMessage)
 	switch r.moment {
 	case momentSucceeded:
-		return []metav1.Condition{condition(Ready, metav1.ConditionTrue, content.ReasonSuccessful, messageSucceeded)}, neither
+		return r.healthy(ready), neither
 	case momentConfirmed:
 		if _, any := find(list, Ready); any == nil {
-			set = append(set, condition(Ready, metav1.ConditionTrue, content.ReasonSuccessful, messageSucceeded))
+			return r.healthy(ready), nil
+		}
+	case momentObserved:
+		if settled {
+			return r.healthy(ready), nil
 		}
 	case momentStarts:
 		return r.starting(list, settled, ready)

@@ -36,6 +36,9 @@ const (
 	ReasonTriggered = "TriggeredTooOften"
 	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
 	ReasonUnwritable = "StatusRefused"
+	// ReasonUnhealthy is the reason of Ready while children are not Current, ReasonLooking until that is known.
+	ReasonUnhealthy = "Unhealthy"
+	ReasonLooking   = "ObservingObjects"
 	// ReasonRetrying is the reason of Reconciling after a failure.
 	ReasonRetrying = "Retrying"
 )
@@ -48,6 +51,7 @@ const (
 	messageCanceled  = "Reconciliation was canceled"
 	messageRefused   = "The schema of this kind refuses the result of the run; the operator's log says why"
 	messagePaused    = "Nothing is run while the resource is paused"
+	messageLooking   = "The objects of the resource have not been observed since the run"
 	messageEnded     = "The run was canceled by the resource's annotation; the next change or request starts another"
 )
 
@@ -79,6 +83,7 @@ type Report struct {
 	// again is true if this manager has reported the generation before.
 	again, asked, stalled bool
 	// ran is true if the report is of a run of the content with this digest.
+	health        *Health
 	ran           bool
 	contentDigest string
 	readyBy       string

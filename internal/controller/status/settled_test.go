@@ -96,7 +96,7 @@ func TestWhatIsReadFromAStatus(t *testing.T) {
 	if want, got := summary().Completion, status.ReadRun(after).Ended; !got.Equal(want) {
 		t.Errorf("the end: want %s, got %s", want, got)
 	}
-	want := metav1.Condition{Type: "Successful", Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", LastTransitionTime: metav1.NewTime(later)}
+	want := metav1.Condition{ObservedGeneration: 2, Type: "Successful", Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", LastTransitionTime: metav1.NewTime(later)}
 	if diff := cmp.Diff(want, status.Read(after, status.Successful)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

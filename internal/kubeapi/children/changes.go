@@ -57,6 +57,11 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	}
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
+	for cr, uid := range mergeCRs(f.lockedOwners(before), f.lockedOwners(after)) {
+		if f.noteHealth(cr, before, after, initial) {
+			f.children.notify(cr, uid, "")
+		}
+	}
 	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {
 		_, was := concernedBefore[cr]
 		_, is := concernedAfter[cr]
@@ -113,17 +118,17 @@ func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.U
 	for _, cr := range c.references.crsReferringTo(f.kind, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}) {
 		found[cr] = ""
 	}
-	for _, owner := range namedOwners(object) {
-		namespaced, known := c.namespaced[owner.cr.Kind]
-		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
-			continue
-		}
-		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
-			continue
-		}
-		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)
+	for cr, uid := range f.owners(object) {
+		found[cr] = f.notifiedUID(object.UID, found[cr], uid)
 	}
 	return found
+}
+
+// lockedOwners is owners for a caller that does not hold the lock.
+func (f *followedKind) lockedOwners(object *reduce.Object) map[ledger.CR]types.UID {
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	return f.owners(object)
 }
 
 // notifiedUID returns the UID of a CR that a child names more than once: by the UIDs a and b,

@@ -35,6 +35,8 @@ type Watch struct {
 	Dependents, ClusterScoped bool
 	// Blacklist has the kinds of children that do not trigger a reconcile.
 	Blacklist []schema.GroupKind
+	// Health is nil where the health of children does not count for their CR's Ready.
+	Health *HealthRule
 	// StatusFields are the status fields of objects to which CRs refer that trigger a reconcile.
 	StatusFields reduce.StatusFields
 }
@@ -115,6 +117,7 @@ type Children struct {
 	refused    map[schema.GroupResource]time.Time
 	references references
 	proofs     proofs
+	healths    healths
 	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
 	// the watch's controller calls Follow.
 	namespaced map[schema.GroupKind]bool
@@ -176,6 +179,7 @@ func (c *Children) Start(ctx context.Context) error {
 	for {
 		c.maintain(time.Now())
 		c.maintainReferences(ctx)
+		c.tellHealth(time.Now())
 		c.saveRecord(ctx)
 		select {
 		case <-ctx.Done():
@@ -197,7 +201,7 @@ func (c *Children) wakeUp() {
 // Follow returns once the kinds of the record are watched, or after 10 seconds. From then on
 // it calls changed, one call at a time, for each CR of the watch that has a changed child or
 // referenced object, until ctx ends. what describes the change: "Secret shop/hello-tls
-// changed". The UID is "" where the object does not name it. There may be no such CR.
+// changed"; it is "" if only the Health of the CR has changed. The UID is "" where the object does not name it. There may be no such CR.
 func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed func(cr types.NamespacedName, uid types.UID, what string)) {
 	queue := c.queues[watch.GVK.GroupKind()]
 	if queue == nil {

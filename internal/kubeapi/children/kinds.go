@@ -149,6 +149,7 @@ func (c *Children) maintain(now time.Time) {
 func (c *Children) unfollow(resource schema.GroupResource, f *followedKind) {
 	delete(c.kinds, resource)
 	c.ledger.DropResource(resource)
+	c.dropHealth(resource)
 	c.recordOutdated = true
 	for _, informer := range f.informers {
 		go informer.release() // It may wait for a handler that waits for the lock.

@@ -13,7 +13,7 @@ type notification struct {
 	cr types.NamespacedName
 	// uid is "" where the changed object does not name the CR's UID.
 	uid types.UID
-	// what describes the change.
+	// what describes the change; "" if it is only one of health.
 	what string
 }
 
@@ -31,8 +31,12 @@ func newNotificationQueue() *notificationQueue {
 func (q *notificationQueue) add(n notification) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !slices.ContainsFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid }) {
+	i := slices.IndexFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid })
+	switch {
+	case i < 0:
 		q.waiting = append(q.waiting, n)
+	case q.waiting[i].what == "": // It may become a change beside that of the health.
+		q.waiting[i].what = n.what
 	}
 	select {
 	case q.added <- struct{}{}:

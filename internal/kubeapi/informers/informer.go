@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +32,8 @@ type Informer struct {
 	onStateChange func(Key, State)
 	shared        toolscache.SharedIndexInformer
 	stopped       chan struct{}
-	users         int // guarded by the Set's lock
+	users         int                                           // guarded by the Set's lock
+	handlers      []toolscache.ResourceEventHandlerRegistration // guarded by mu
 
 	mu         sync.Mutex
 	state      State
@@ -66,6 +68,13 @@ func newInformer(key Key, options Options) *Informer {
 
 // Synced reports whether the store has been filled once. Err tells whether it is up to date.
 func (i *Informer) Synced() bool { return i.shared.HasSynced() }
+
+// Delivered reports whether the handlers have got every object with which the store was filled.
+func (i *Informer) Delivered() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.Synced() && !slices.ContainsFunc(i.handlers, func(h toolscache.ResourceEventHandlerRegistration) bool { return !h.HasSynced() })
+}
 
 // Err returns nil while a watch is open. Otherwise it returns the API server's error, or that no
 // watch is open.
@@ -134,7 +143,13 @@ func (i *Informer) addHandler(handler toolscache.ResourceEventHandler) (remove f
 		// Only a stopped informer refuses a handler, and it has no more events.
 		return func() {}
 	}
+	i.mu.Lock()
+	i.handlers = append(i.handlers, registration)
+	i.mu.Unlock()
 	return func() {
+		i.mu.Lock()
+		i.handlers = slices.DeleteFunc(i.handlers, func(h toolscache.ResourceEventHandlerRegistration) bool { return h == registration })
+		i.mu.Unlock()
 		if err := i.shared.RemoveEventHandler(registration); err != nil {
 			i.log.Error(err, "could not remove the event handler of a kind")
 		}

@@ -131,6 +131,18 @@ func (l *Ledger) Observe(cr CR, change Change) (foreign bool) {
 	return l.isForeign(cr, change)
 }
 
+// HasUnseen reports whether the watch has not shown a write of the CR's runs yet.
+func (l *Ledger) HasUnseen(cr CR) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, object := range l.objects {
+		if key.cr == cr && (object.deleted || len(object.writes) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // DropResource forgets the writes to a resource that is not watched any more.
 func (l *Ledger) DropResource(resource schema.GroupResource) {
 	l.mu.Lock()

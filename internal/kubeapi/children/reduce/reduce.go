@@ -9,7 +9,9 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strings"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	libhandler "github.com/operator-framework/operator-lib/handler"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,9 +28,17 @@ type Object struct {
 	metav1.ObjectMeta
 
 	Digest Digest
+	// Health is nil for an object that is Current for kstatus, and where nobody asks.
+	Health *Health
 	// Status has a digest of each field of the status that Reducer was told to keep. They have
 	// no key: State compares them with those of an earlier manager.
 	Status map[string]Digest
+}
+
+// Health is what kstatus says of an object that is not Current.
+type Health struct {
+	Failed  bool
+	Message string
 }
 
 // StatusFields are names of fields at the top of the status, by kind.
@@ -36,10 +46,12 @@ type StatusFields = map[schema.GroupKind][]string
 
 // Reducer reduces objects. It is safe for concurrent use.
 type Reducer struct {
-	key      []byte
-	status   StatusFields
-	allKinds ignoredParts
-	byKind   map[schema.GroupKind]ignoredParts
+	key    []byte
+	status StatusFields
+	// judgesHealth is true if somebody asks for the health of objects.
+	judgesHealth bool
+	allKinds     ignoredParts
+	byKind       map[schema.GroupKind]ignoredParts
 }
 
 // New returns a Reducer with a random key. It keeps the status fields. Its digests leave out the
@@ -52,6 +64,23 @@ func New(status StatusFields, finalizers ...string) (*Reducer, error) {
 	everywhere := ignoredInAllKinds()
 	everywhere.finalizers = append(everywhere.finalizers, finalizers...)
 	return &Reducer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
+}
+
+// JudgeHealth makes the Reducer keep the health of objects. It is called before the first object.
+func (r *Reducer) JudgeHealth() { r.judgesHealth = true }
+
+// healthOf returns the health of an object by kstatus. It sees the whole object, and its message is short.
+func (r *Reducer) healthOf(full *unstructured.Unstructured) *Health {
+	if !r.judgesHealth {
+		return nil
+	}
+	result, err := kstatus.Compute(full)
+	if err != nil || result.Status == kstatus.CurrentStatus {
+		return nil // What kstatus cannot read is not known to be unwell.
+	}
+	const limit = 256
+	message := strings.ToValidUTF8(result.Message[:min(len(result.Message), limit)], "")
+	return &Health{Failed: result.Status == kstatus.FailedStatus, Message: message}
 }
 
 // Transform is an informer's transform. It returns everything but an unstructured object
@@ -74,7 +103,7 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest the status of %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
 	}
-	return &Object{Digest: digest, Status: status, ObjectMeta: metav1.ObjectMeta{
+	return &Object{Digest: digest, Status: status, Health: r.healthOf(full), ObjectMeta: metav1.ObjectMeta{
 		Namespace:         full.GetNamespace(),
 		Name:              full.GetName(),
 		UID:               full.GetUID(),

@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/controller/status"
+)
+
+// healthWritePause is the shortest time between two writes of the same Ready with another text.
+const healthWritePause = 10 * time.Second
+
+// health returns what the health of the CR's children means for a report; nil if it does not count. It
+// sets when to look again.
+func (r *Reconciler) health(a *attempt) *status.Health {
+	if r.Watch.Health == nil || r.Related == nil || a.cr.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	found := r.Related.Health(r.Watch.GVK, a.request.NamespacedName)
+	a.healthNext = found.Next
+	return &status.Health{Known: found.Known, All: found.All, Overdue: found.Overdue}
+}
+
+// reportHealth makes Ready show the health of the CR's children, if its generation has succeeded.
+func (r *Reconciler) reportHealth(ctx context.Context, a *attempt) error {
+	health := r.health(a)
+	if health == nil || !health.Known {
+		return nil
+	}
+	report := status.Observed(a.cr.GetGeneration(), health)
+	operations := r.merge(report)(a.cr)
+	if len(operations) == 0 {
+		return nil
+	}
+	now, next := r.Clock.Now(), a.state.healthWritten.Add(healthWritePause)
+	if !status.ChangesReady(a.cr, operations) && now.Before(next) {
+		a.healthNext = next
+		return nil
+	}
+	a.state.healthWritten = now
+	return r.writeInterim(ctx, a, report)
+}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func healthBench(t *testing.T) (*bench, *relation) {
+	t.Helper()
+	watch := plainWatch()
+	watch.Health = &watches.Health{}
+	b := newBench(t, watch, widget(), interceptor.Funcs{})
+	related := &relation{health: Health{Known: true}}
+	b.Related = related
+	return b, related
+}
+
+func (b *bench) ready() string {
+	c := status.Read(b.stored(), status.Ready)
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+const (
+	readyNow = "True Successful: Last reconciliation succeeded"
+	web      = "Deployment web: Available: 1/3"
+)
+
+// Ready follows the health of children, without a run.
+func TestReadyFollowsTheHealthOfChildren(t *testing.T) {
+	b, related := healthBench(t)
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+
+	due := b.clock.Now().Add(10 * time.Second)
+	related.health = Health{Known: true, All: []string{web}, Next: due}
+	wantEqual(t, 10*time.Second, b.mustReconcile().RequeueAfter)
+	wantEqual(t, readyNow, b.ready())
+
+	b.clock.SetTime(due)
+	related.health = Health{Known: true, All: []string{web, "Pod a: no", "Pod b: no", "Pod c: no"}, Overdue: []string{web}}
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+
+	// Another text waits for 10 s, and then it has all children that are not Current.
+	wantEqual(t, 10*time.Second, b.mustReconcile().RequeueAfter)
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+	b.clock.SetTime(due.Add(10 * time.Second))
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: "+web+"; Pod a: no; Pod b: no; and 1 more", b.ready())
+
+	related.health = Health{Known: true} // Recovery counts at once.
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+	related.health = Health{} // An informer starts again.
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+	wantEqual(t, 1, len(b.runner.specs))
+}
+
+// A generation is not Ready before its objects are: no pause hides what its run has changed.
+func TestANewGenerationIsReadyWithItsChildren(t *testing.T) {
+	b, related := healthBench(t)
+	related.health = Health{}
+	b.mustReconcile()
+	wantEqual(t, "Unknown ObservingObjects: The objects of the resource have not been observed since the run", b.ready())
+	related.health = Health{Known: true, All: []string{web}}
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+	wantEqual(t, map[string]string{"Ready": "False/Unhealthy"}, b.kstatus())
+	b.mustReconcileDue() // A later run changes nothing of it.
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+	related.health = Health{Known: true}
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+}
+
+// The health of children says nothing about a generation whose run has failed.
+func TestAFailureIsNotHiddenByHealthyChildren(t *testing.T) {
+	b, _ := healthBench(t)
+	b.runner.run = fail
+	b.mustReconcile()
+	b.mustReconcile()
+	wantEqual(t, "False Failed: no disk", b.ready())
+}

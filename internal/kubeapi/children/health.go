@@ -1,0 +1,199 @@
+package children
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+)
+
+const (
+	// healthPause is how long a child that was Current may be InProgress before that counts: every
+	// scale-up by an autoscaler passes through it.
+	healthPause = 10 * time.Second
+	// unseenWrites is how long the health of a CR's children waits for the watch events of its run's
+	// writes: those of objects that are no children never come.
+	unseenWrites = 10 * time.Second
+)
+
+// HealthRule says which children count for the Ready of a watch's CRs.
+type HealthRule struct {
+	// Ignores reports whether a child does not count.
+	Ignores func(kind, name string) bool
+}
+
+// Health is the health of a CR's children by kstatus.
+type Health = struct {
+	// Known is false while informers have not shown all children, or the writes of the CR's last run.
+	Known bool
+	// All are the children that are not Current, in words and sorted. Overdue are those of them that have
+	// failed, have never been Current, or have not been Current for healthPause.
+	All, Overdue []string
+	// Next is when the next one becomes overdue; the zero time is never.
+	Next time.Time
+}
+
+// sick is a child that is not Current.
+type sick struct {
+	text string
+	// overdue is when it counts though it was Current before; the zero time is at once.
+	overdue time.Time
+}
+
+// childKey names a child among those of a CR.
+type childKey struct {
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+// healths has the children that are not Current, by CR, and since when a CR waits until its Health is
+// known. The lock of Children guards it.
+type healths struct {
+	sick    map[ledger.CR]map[childKey]sick
+	waiting map[ledger.CR]time.Time
+}
+
+// Health returns the health of a CR's children. It is called again for a CR, by the function of Follow
+// with no text, when the result has changed or becomes known.
+func (c *Children) Health(watch schema.GroupVersionKind, name types.NamespacedName) Health {
+	cr := ledger.CR{Kind: watch.GroupKind(), NamespacedName: name}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := &c.healths; !c.healthKnown(cr, now) {
+		if h.waiting == nil {
+			h.waiting = map[ledger.CR]time.Time{}
+		}
+		if _, waits := h.waiting[cr]; !waits {
+			h.waiting[cr] = now
+		}
+		return Health{}
+	}
+	delete(c.healths.waiting, cr)
+	found := Health{Known: true}
+	for _, child := range c.healths.sick[cr] {
+		found.All = append(found.All, child.text)
+		switch {
+		case !now.Before(child.overdue):
+			found.Overdue = append(found.Overdue, child.text)
+		case found.Next.IsZero() || child.overdue.Before(found.Next):
+			found.Next = child.overdue
+		}
+	}
+	slices.Sort(found.All)
+	slices.Sort(found.Overdue)
+	return found
+}
+
+// healthKnown reports whether informers have shown all children of a CR and the writes of its runs. The
+// caller must hold the lock.
+func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
+	select {
+	case <-c.recordLoaded:
+	default:
+		return false
+	}
+	for _, f := range c.kinds {
+		if _, used := f.uses[cr.Kind]; used && slices.ContainsFunc(f.informers, func(n namespaceInformer) bool { return !n.Delivered() }) {
+			return false
+		}
+	}
+	since, waits := c.healths.waiting[cr]
+	return waits && now.Sub(since) > unseenWrites || !c.ledger.HasUnseen(cr)
+}
+
+// noteHealth notes what a change of a child means for the health of its CR, and reports whether the CR
+// has to be told. The change may end the wait until it is known.
+func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+	c := f.children
+	rule := c.watches[cr.Kind].Health
+	if rule == nil {
+		return false
+	}
+	object := after
+	if after == nil {
+		object = before
+	}
+	key, now := childKey{f.kind.resource().GroupResource(), object.Namespace, object.Name}, time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, waits := c.healths.waiting[cr]
+	old, was := c.healths.sick[cr][key]
+	if after == nil || after.Health == nil || !f.owns(cr, after) || rule.Ignores(f.kind.Kind, object.Name) {
+		delete(c.healths.sick[cr], key)
+		if len(c.healths.sick[cr]) == 0 {
+			delete(c.healths.sick, cr)
+		}
+		return was || waits
+	}
+	child := sick{text: f.kind.Kind + " " + object.Name + ": " + after.Health.Message, overdue: old.overdue}
+	switch {
+	case after.Health.Failed:
+		child.overdue = time.Time{}
+	case !was && (initial || before != nil):
+		child.overdue = now.Add(healthPause)
+	}
+	if c.healths.sick == nil {
+		c.healths.sick = map[ledger.CR]map[childKey]sick{}
+	}
+	if c.healths.sick[cr] == nil {
+		c.healths.sick[cr] = map[childKey]sick{}
+	}
+	c.healths.sick[cr][key] = child
+	return child != old || waits
+}
+
+// tellHealth tells the CRs whose health has become known, and forgets what is kept of a kind that is not
+// followed any more.
+func (c *Children) tellHealth(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cr := range c.healths.waiting {
+		if c.healthKnown(cr, now) {
+			c.notify(cr, "", "")
+		}
+	}
+}
+
+// dropHealth forgets the children of a resource that is not followed any more. The caller must hold the lock.
+func (c *Children) dropHealth(resource schema.GroupResource) {
+	for cr, all := range c.healths.sick {
+		for key := range all {
+			if key.resource == resource {
+				delete(all, key)
+				c.notify(cr, "", "")
+			}
+		}
+	}
+}
+
+// owners returns the CRs of which an object is a child, with their UIDs where the object names them. The
+// caller must hold the lock.
+func (f *followedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
+	found := map[ledger.CR]types.UID{}
+	if object == nil {
+		return found
+	}
+	c := f.children
+	for _, owner := range namedOwners(object) {
+		namespaced, known := c.namespaced[owner.cr.Kind]
+		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+			continue
+		}
+		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
+			continue
+		}
+		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)
+	}
+	return found
+}
+
+// owns reports whether an object is a child of the CR. The caller must hold the lock.
+func (f *followedKind) owns(cr ledger.CR, object *reduce.Object) bool {
+	_, is := f.owners(object)[cr]
+	return is
+}
