@@ -14,6 +14,7 @@ const defaultMaxRunnerArtifacts = 20
 
 var ansibleKind = ContentKind{ //nolint:gochecknoglobals // A constant that Go cannot write as one.
 	Heading:          "Ansible Task StdOut", // The ansible-operator base image has it.
+	Once:             true,
 	AnnotationPrefix: AnsibleAnnotations,
 	Annotations:      []string{"max-runner-artifacts", "verbosity"},
 	marks: func(cr *unstructured.Unstructured) bool {

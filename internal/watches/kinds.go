@@ -28,6 +28,8 @@ type ContentKind struct {
 	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with what a
 	// run has left that was ended. Another run goes on to its end first.
 	Yields bool
+	// Once is true if run-once can run the content.
+	Once bool
 
 	// marks reports whether a CR shows that this kind of content ran for it.
 	marks func(*unstructured.Unstructured) bool

@@ -44,7 +44,7 @@ func (r *reader) read(ctx context.Context) (subject, error) {
 		return s, err
 	}
 	switch {
-	case s.watch.Chart != nil:
+	case !s.watch.ContentKind().Once:
 		return s, fmt.Errorf("the content of %s is a chart: run-once runs roles and playbooks, helm template shows what a chart gives", s.watch.GVK.GroupKind())
 	case r.options.Finalize && s.watch.Finalizer == nil:
 		return s, fmt.Errorf("--finalize: the watch of %s in watches.yaml has no finalizer", s.watch.GVK.Kind)
