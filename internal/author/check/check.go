@@ -40,6 +40,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		p.missingFiles(u)
 		p.objects(u)
 		p.handlers(u)
+		p.deletes(u)
 		p.kinds(u)
 		p.namespaces(u)
 		p.createdInVain(u)
