@@ -16,6 +16,7 @@ import (
 // in the project's directory, although a run has a working directory of its own:
 //   - The ansible.cfg beside the watches file is Ansible's configuration file, unless
 //     ANSIBLE_CONFIG names another.
+//   - Paths below ImageDir in that file mean the project's directory.
 //   - Relative paths in variables of Ansible begin in the manager's working directory.
 //   - So do paths of the configuration file for which Ansible takes its own working directory: they
 //     stand in the environment, which goes before the file. Others begin in the file's directory.
@@ -34,10 +35,12 @@ func (o Options) WithAnsibleSettings() Options {
 		name := variableOf(setting)
 		value := o.resolved(name, setting.Value)
 		if namesPaths(name) || setting.Key == "roles_path" || setting.Key == "collections_path" {
-			if !strings.Contains(setting.Value, workingDir) {
+			paths := file.Split(strings.ReplaceAll(setting.Value, workingDir, o.absolute(".")))
+			here := o.inProject(slices.Clone(paths))
+			if !strings.Contains(setting.Value, workingDir) && (slices.Equal(here, paths) || !namesPaths(name)) {
 				continue // Ansible takes the file's directory.
 			}
-			value = strings.Join(file.Split(strings.ReplaceAll(setting.Value, workingDir, o.absolute("."))), string(filepath.ListSeparator))
+			value = strings.Join(here, string(filepath.ListSeparator))
 		}
 		if value != setting.Value && value != "" && env[name] == "" {
 			env[name] = value

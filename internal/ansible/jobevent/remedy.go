@@ -19,6 +19,8 @@ const (
 	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being"
 	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted"
 	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}"
+	noSum       = "since ansible-core 2.19 a template that is a whole value keeps its type, and + joins no number and text: write ~ instead, or `| string`"
+	noPlaybook  = "import_playbook is for the top of a playbook: put the tasks into a file or a role, and use include_tasks or include_role"
 	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer"
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml"
 )
@@ -34,6 +36,8 @@ var (
 	booleanWords = regexp.MustCompile(`Conditionals must have a boolean result`)
 	textWords    = regexp.MustCompile(`cannot unmarshal (number|bool) into Go struct field \S+ of type string|expected string, got &value\.valueUnstructured`)
 	resultWords  = regexp.MustCompile(`unsupported operand type\(s\) for .*'NoneType'|object of type 'NoneType' has no |value of \w+ must be one of: .*, got: None\b`)
+	sumWords     = regexp.MustCompile(`can only concatenate str \(not "\w*[iI]nt|unsupported operand type\(s\) for \+: '\w*[iI]nt' and '\w*[sS]tr|unsupported operand type\(s\) for \+: '\w*[sS]tr' and '\w*[iI]nt`)
+	importWords  = regexp.MustCompile(`import_playbook' does not support raw params`)
 	rawWords     = regexp.MustCompile(`Failed to load resource definition: while (constructing a mapping(?s:.*)found unhashable key|scanning for the next token\s+found character '%')|Invalid value: "\{\{ `)
 )
 
@@ -57,6 +61,10 @@ func (e Ending) remedy(message string) string {
 		return noText + readMore(manual.AnsibleCore)
 	case resultWords.MatchString(message):
 		return noResult + readMore(manual.AnsibleCore)
+	case sumWords.MatchString(message):
+		return noSum + readMore(manual.AnsibleCore)
+	case importWords.MatchString(message):
+		return noPlaybook
 	case rawWords.MatchString(message):
 		return unrendered + readMore(manual.AnsibleCore)
 	}

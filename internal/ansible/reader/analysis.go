@@ -14,8 +14,12 @@ type Analysis struct {
 	Includes []Use    `json:"includes"`
 	// Indexes are the flows of X in vars[X] and hostvars[X].
 	Indexes []Output `json:"indexes"`
-	Filters []Named  `json:"filters"`
-	Tests   []Named  `json:"tests"`
+	// Operands are variables and lookups that a filter, a method or an operator takes, and Sums are
+	// what + joins.
+	Operands []Operand `json:"operands"`
+	Sums     []Sum     `json:"sums"`
+	Filters  []Named   `json:"filters"`
+	Tests    []Named   `json:"tests"`
 	// Whole is set if the text is one expression and nothing else.
 	Whole bool `json:"whole"`
 	// Types are the types that the text may have once it is rendered.
@@ -69,10 +73,25 @@ type Value struct {
 	Parts []Value `json:"parts"`
 }
 
-// Named is a variable, a filter or a test.
+// Operand is what an operator takes: a filter by its name, a method behind a dot, or + and ~.
+type Operand struct {
+	Line     int    `json:"line"`
+	Operator string `json:"operator"`
+	Flows    []Flow `json:"flows"`
+}
+
+// Sum has the types that both sides of a + may have.
+type Sum struct {
+	Line  int    `json:"line"`
+	Left  []Type `json:"left"`
+	Right []Type `json:"right"`
+}
+
+// Named is a variable, a filter or a test. Sure is set for a variable that each rendering reads.
 type Named struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`
+	Sure bool   `json:"sure"`
 }
 
 // Type is a type that a value may have: Type is str, int, float, bool, list, dict, NoneType

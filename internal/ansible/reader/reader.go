@@ -52,8 +52,19 @@ type Arguments struct {
 
 // Text is a template, or an expression without braces if Bare is set.
 type Text struct {
-	Text string `json:"text"`
-	Bare bool   `json:"bare"`
+	Text       string     `json:"text"`
+	Bare       bool       `json:"bare"`
+	Delimiters Delimiters `json:"delimiters"`
+}
+
+// Delimiters are those that a task sets for a template; "" is Jinja's own.
+type Delimiters struct {
+	BlockStart    string `json:"block_start_string,omitempty"`
+	BlockEnd      string `json:"block_end_string,omitempty"`
+	VariableStart string `json:"variable_start_string,omitempty"`
+	VariableEnd   string `json:"variable_end_string,omitempty"`
+	CommentStart  string `json:"comment_start_string,omitempty"`
+	CommentEnd    string `json:"comment_end_string,omitempty"`
 }
 
 // Installed names plugins that may be installed.

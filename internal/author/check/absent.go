@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ensign-operator/ensign/internal/author/fix"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
@@ -13,6 +14,7 @@ import (
 type absent struct {
 	at    source.Position
 	users []string
+	fix   []*fix.Edit
 }
 
 type absences map[string]*absent
@@ -28,10 +30,10 @@ func (a absences) add(name, user string, at source.Position) {
 func (p *Project) absentees() {
 	for _, name := range slices.Sorted(maps.Keys(p.absentCollections)) {
 		a := p.absentCollections[name]
-		p.add(finding{
+		p.addFixable(finding{
 			"missing-collection", report.Error, a.at, fmt.Sprintf("the collection %s is not installed, which has the %s", name, few(a.users)),
 			"a run that gets here fails", "add " + name + " to requirements.yml and install it with ansible-galaxy, or with pip as part of the image",
-		})
+		}, a.fix)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.absentLibraries)) {
 		a := p.absentLibraries[name]

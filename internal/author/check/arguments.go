@@ -43,7 +43,8 @@ func (p *Project) arguments(all []*customResource) (asked []reader.Arguments, ad
 // the CR.
 func (u *Unit) asked(c *customResource) (reader.Arguments, bool) {
 	spec := map[string]any{}
-	if n := source.Field(readSpecs(u.Dir)["main"], "options"); n == nil || n.Decode(&spec) != nil {
+	specs, _ := readSpecs(u.Dir)
+	if n := source.Field(specs["main"], "options"); n == nil || n.Decode(&spec) != nil {
 		return reader.Arguments{}, false
 	}
 	variables, err := extravars.Build(c.object, extravars.Options{GVK: c.gvk, SnakeCase: u.Watch.SnakeCaseParameters, Vars: u.Watch.Vars})

@@ -5,25 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
-
-	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/nearest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-// sample is a CR of the project, or the empty one.
-type sample struct {
-	file string // "" for the empty one
-	spec map[string]any
-}
 
 // chartWing is for charts.
 type chartWing struct {
@@ -73,13 +69,15 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 		})
 		return
 	}
-	samples := p.samples(u)
-	for _, s := range append(samples, sample{}) {
-		rendered, err := describe.Render(ctx, program, path, s.spec)
+	samples := slices.DeleteFunc(slices.Clone(p.samplesRead), func(c *customResource) bool { return c.gvk != u.Watch.GVK })
+	for _, s := range append(samples, &customResource{}) { // The last one is a CR with an empty spec.
+		spec, _ := s.object["spec"].(map[string]any)
+		rendered, err := describe.Render(ctx, program, path, spec)
 		w.objects = append(w.objects, rendered.Objects...)
 		w.hooks(p, rendered.Objects, at)
 		switch {
 		case err == nil:
+			w.unknownValues(p, s, spec, chart.Defaults, "spec")
 		case len(w.chart.ValuesKinds()) > 0:
 			p.add(finding{
 				"chart-values", report.Info, at, "without what valuesFrom gives: " + err.Error(),
@@ -87,7 +85,7 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 			})
 		case s.file != "":
 			p.add(finding{
-				"chart-values", report.Error, source.Position{File: s.file, Line: 1, Column: 1}, err.Error(),
+				"chart-values", report.Error, s.at(""), err.Error(),
 				"the resource gets a Failure, and nothing is installed", "correct the sample, or the chart",
 			})
 		case len(samples) == 0:
@@ -97,6 +95,37 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 			})
 		}
 	}
+}
+
+// unknownValues adds values of a sample that neither the chart's values nor its templates name. Below an empty map
+// of values, any may stand.
+func (w *chartWing) unknownValues(p *Project, s *customResource, given, known map[string]any, path string) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		inner, isMap := given[key].(map[string]any)
+		value, named := known[key]
+		below, _ := value.(map[string]any)
+		switch {
+		case named && isMap && len(below) > 0:
+			w.unknownValues(p, s, inner, below, path+"."+key)
+		case !named && key != "global" && !w.mentions(key):
+			message := fmt.Sprintf("the chart %s has no value %s", w.loaded.Name, strings.TrimPrefix(path+"."+key, "spec."))
+			if meant, ok := nearest.Of(key, slices.Collect(maps.Keys(known))); ok {
+				message += "; did you mean " + meant + "?"
+			}
+			p.add(finding{
+				"chart-values", report.Warning, s.at(path + "." + key), message,
+				"it has no effect, and nothing says so where the schema of the spec is open", "correct the name, or give the value a default in values.yaml",
+			})
+		}
+	}
+}
+
+// mentions reports whether a template or the schema of the chart has the name.
+func (w *chartWing) mentions(key string) bool {
+	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(key) + `\b`)
+	return word.Match(w.loaded.Schema) || slices.ContainsFunc(w.loaded.Files, func(f describe.File) bool {
+		return strings.Contains(f.Name, "templates/") && word.Match(f.Data)
+	})
 }
 
 // hooks adds the hooks that are refused.
@@ -133,27 +162,3 @@ func (w *chartWing) definition(p *Project, u *Unit, crd *schema.CRD, at source.P
 }
 
 var ofRelease = use{"chart-release", "the release always has the name or namespace of its resource", ""} //nolint:gochecknoglobals // A constant.
-
-// samples returns the CRs of the unit's kind below config/samples.
-func (p *Project) samples(u *Unit) []sample {
-	var found []sample
-	dir := filepath.Join(p.options.Dir, "config", "samples")
-	files := os.DirFS(dir)
-	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
-			return err // There may be none.
-		}
-		text, err := fs.ReadFile(files, path)
-		for document := range strings.SplitSeq("\n"+string(text), "\n---") {
-			var cr struct {
-				APIVersion, Kind string
-				Spec             map[string]any
-			}
-			if kyaml.Unmarshal([]byte(document), &cr) == nil && cr.APIVersion == u.Watch.GVK.GroupVersion().String() && cr.Kind == u.Watch.GVK.Kind {
-				found = append(found, sample{filepath.Join(dir, path), cr.Spec})
-			}
-		}
-		return err
-	})
-	return found
-}

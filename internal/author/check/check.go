@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ensign-operator/ensign/internal/author/fix"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
@@ -31,8 +32,11 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 	}
 	for _, u := range p.Units {
 		p.faults(u)
+		p.ofTasks(u)
 		p.expressions(u)
 		p.injections(u)
+		p.convertedKeys(u)
+		p.reservedNames(u)
 		p.variables(u)
 		p.undefined(u)
 		p.unknownFields(u)
@@ -54,6 +58,9 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		if err := p.cluster(ctx, *c); err != nil {
 			return report.Report{}, err
 		}
+	}
+	if err := p.rewriteConditions(); err != nil {
+		return report.Report{}, err
 	}
 	r = report.New(p.findings)
 	read := map[string]bool{}
@@ -88,6 +95,12 @@ func (p *Project) add(f finding) {
 	})
 }
 
+// addFixable adds a finding that edits of scalars end.
+func (p *Project) addFixable(f finding, edits []*fix.Edit) {
+	p.add(f)
+	p.findings[len(p.findings)-1].Fix = edits
+}
+
 // faults adds what the walk and Jinja's parser found.
 func (p *Project) faults(u *Unit) {
 	for _, f := range u.Faults {
@@ -115,6 +128,9 @@ func (p *Project) faults(u *Unit) {
 		})
 	}
 	for _, t := range u.Texts {
+		if t.Analysis.Error != "" && slices.Contains(conditions, t.Where) && strings.Contains(t.Value, "{{") {
+			continue // See condition.
+		}
 		if t.Analysis.Error != "" && t.Where != "template" {
 			p.add(finding{
 				"jinja", report.Error, t.At(t.Analysis.Line), "Jinja cannot read this: " + t.Analysis.Error,

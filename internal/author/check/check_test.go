@@ -61,6 +61,7 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 		options: o, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
 		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
 	}
+	p.samplesRead = p.sampleFiles()
 	for _, unit := range source.Walk([]watches.Watch{watch}, source.Search{Dir: dir}) {
 		p.Units = append(p.Units, newUnit(unit, p.CRDs))
 		p.Units[len(p.Units)-1].Index = unit.Index()

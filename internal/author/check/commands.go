@@ -11,31 +11,52 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// templates returns the literal names of the templates that a task renders.
-func (u *Unit) templates(t *source.Task) []string {
-	n := t.Arg("template")
-	if source.Plain(t.Module) == "template" {
-		n = t.Arg("src")
-	} else if rights.Module(t) == "" {
-		return nil
-	}
-	return u.literals(n, t)
+// rendering is a template, or several by a name with variables, and the delimiters that it has there.
+type rendering struct {
+	names      []string
+	delimiters reader.Delimiters
 }
 
-// literals returns the names of an argument: a text, a mapping with a path, or a list of these.
-func (u *Unit) literals(n *yaml.Node, t *source.Task) []string {
-	if path := source.Field(n, "path"); path != nil {
-		n = path
+// renderings returns what a task renders: by the module template, or by the argument of that name, which is
+// a text, a mapping with a path and delimiters, or a list of these.
+func (u *Unit) renderings(t *source.Task) (found []rendering) {
+	n := t.Arg("template")
+	switch {
+	case source.Plain(t.Module) == "template":
+		names, _ := rights.Paths(u.Index, t.Arg("src"), t)
+		return []rendering{{names, delimitersIn(t.Args)}}
+	case rights.Module(t) == "" || n == nil:
+		return nil
 	}
-	if n == nil || n.Kind != yaml.SequenceNode {
-		names, _ := u.Names(n, t)
-		return names
+	elements := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		elements = n.Content
 	}
-	var names []string
-	for _, element := range n.Content {
-		names = append(names, u.literals(element, t)...)
+	for _, element := range elements {
+		names, _ := rights.Paths(u.Index, element, t)
+		found = append(found, rendering{names, delimitersIn(element)})
+	}
+	return found
+}
+
+// templates returns the names of the templates that a task renders.
+func (u *Unit) templates(t *source.Task) (names []string) {
+	for _, r := range u.renderings(t) {
+		names = append(names, r.names...)
 	}
 	return names
+}
+
+func delimitersIn(n *yaml.Node) reader.Delimiters {
+	return delimiters(func(name string) string { return source.Scalar(source.Field(n, name)) })
+}
+
+func delimiters(option func(name string) string) reader.Delimiters {
+	return reader.Delimiters{
+		BlockStart: option("block_start_string"), BlockEnd: option("block_end_string"),
+		VariableStart: option("variable_start_string"), VariableEnd: option("variable_end_string"),
+		CommentStart: option("comment_start_string"), CommentEnd: option("comment_end_string"),
+	}
 }
 
 // terms returns the names that the term of a lookup may have.

@@ -19,10 +19,11 @@ var conditions = []string{"when", "until", "failed_when", "changed_when", "that"
 // expressions adds what ansible-core 2.19 changed.
 func (p *Project) expressions(u *Unit) {
 	for _, t := range u.Texts {
+		p.operands(u, t)
 		switch {
-		case t.Analysis.Error != "" || t.Where == "template" || t.Where == "name":
 		case slices.Contains(conditions, t.Where):
 			p.condition(u, t)
+		case t.Analysis.Error != "" || t.Where == "template" || t.Where == "name":
 		case t.Task != nil && t.Node == t.Task.Loop && t.Task.With == "" && isText(t.Analysis.Types):
 			p.add(finding{
 				"native-type", report.Error, t.At(0), "the loop is over the text " + quoted(t.Value) + ", and not over a list",
@@ -59,21 +60,37 @@ func (p *Project) condition(u *Unit, t *source.Text) {
 			return // See injection.go.
 		}
 	}
-	for _, kind := range t.Analysis.Types {
-		what, certain := u.typeOf(kind, t.Task, 0)
-		if what == "" || what == "bool" {
-			continue
-		}
-		severity := report.Warning
-		if certain && len(t.Analysis.Types) == 1 {
-			severity = report.Error
-		}
-		p.add(finding{
-			"non-boolean-condition", severity, t.At(0), t.Where + ": the result of " + quoted(t.Value) + " may be " + what + ", and no boolean",
-			"since ansible-core 2.19 a condition that is no boolean fails the task", remedy,
-		})
+	if t.Analysis.Error != "" && !strings.Contains(t.Value, "{{") {
 		return
 	}
+	edits := p.rewritten(u, t)
+	if strings.Contains(t.Value, "{{") || strings.Contains(t.Value, "{%") {
+		severity, why := report.Warning, "ansible-core 2.23 takes no templates in conditions, and earlier versions warn"
+		if t.Analysis.Error != "" {
+			severity, why = report.Error, "since ansible-core 2.19 the task fails: a condition is an expression"
+		}
+		p.addFixable(finding{"templated-condition", severity, t.At(0), t.Where + ": a template in the condition " + quoted(t.Value), why, "write the expression without {{ }}"}, edits)
+	}
+	if what, certain := u.notBoolean(t.Analysis.Types, t.Task); what != "" {
+		severity := report.Warning
+		if certain {
+			severity = report.Error
+		}
+		p.addFixable(finding{
+			"non-boolean-condition", severity, t.At(0), t.Where + ": the result of " + quoted(t.Value) + " may be " + what + ", and not a boolean",
+			"since ansible-core 2.19 a condition that is not a boolean fails the task", remedy,
+		}, edits)
+	}
+}
+
+// notBoolean returns a type that a condition may have and that is not a boolean; "" if there is none.
+func (u *Unit) notBoolean(types []reader.Type, task *source.Task) (what string, certain bool) {
+	for _, kind := range types {
+		if what, certain = u.typeOf(kind, task, 0); what != "" && what != "bool" {
+			return what, certain && len(types) == 1
+		}
+	}
+	return "", false
 }
 
 // typeOf returns a type that is no boolean in words, "bool", or "" if it is not known. certain

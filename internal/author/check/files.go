@@ -28,7 +28,9 @@ func (p *Project) missingFiles(u *Unit) {
 				template = path
 			}
 			p.missingFile(u, t, "templates", template)
-			p.relativeSource(t)
+			if name := source.Scalar(t.Arg("src")); !source.True(t.Arg("remote_src")) && t.Keys["delegate_to"] == nil && !strings.Contains(name, "://") {
+				p.missingFile(u, t, "files", t.Arg("src"))
+			}
 		}
 	}
 	for _, t := range u.Texts {
@@ -53,22 +55,6 @@ func (p *Project) missingFile(u *Unit, t *source.Task, part string, n *yaml.Node
 		return
 	}
 	p.addMissingFile(source.Position{File: t.File, Line: n.Line, Column: n.Column}, name, part)
-}
-
-// relativeSource adds a file of definitions by a relative path. On the manager itself the module
-// k8s takes it as it is, and its directory is the run's.
-func (p *Project) relativeSource(t *source.Task) {
-	n := t.Arg("src")
-	name := source.Scalar(n)
-	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(name, "~") || strings.Contains(name, "{{") || strings.Contains(name, "://") ||
-		source.True(t.Arg("remote_src")) || t.Keys["delegate_to"] != nil {
-		return
-	}
-	p.add(finding{
-		"missing-file", report.Warning, source.Position{File: t.File, Line: n.Line, Column: n.Column},
-		fmt.Sprintf("src: %s is looked for in the directory of the run, in no role and beside no playbook", name),
-		"a run that gets here fails", fmt.Sprintf("write src: \"{{ role_path }}/files/%s\", or definition: \"{{ lookup('file', '%s') | from_yaml_all }}\"", filepath.Base(name), filepath.Base(name)),
-	})
 }
 
 func (p *Project) addMissingFile(at source.Position, name, part string) {

@@ -13,19 +13,21 @@ func TestFilesThatAreNotThere(t *testing.T) {
 		task string
 		line int // of a finding
 	}{
-		"a template":                              {"- template:\n    src: there.j2\n", 0},
-		"a template with a slip":                  {"- template:\n    src: three.j2\n", 2},
-		"of the module k8s":                       {"- kubernetes.core.k8s:\n    template: three.j2\n", 2},
-		"of the module k8s, with options":         {"- kubernetes.core.k8s:\n    template:\n      path: three.j2\n", 3},
-		"a file of definitions that no run finds": {"- kubernetes.core.k8s:\n    src: there.txt\n", 2},
-		"one that a task has put there":           {"- kubernetes.core.k8s:\n    src: '{{ dir }}/there.txt'\n", 0},
-		"a file":                                  {"- copy:\n    src: there.txt\n", 0},
-		"a directory":                             {"- copy:\n    src: deep/\n", 0},
-		"a file with a slip":                      {"- copy:\n    src: three.txt\n", 2},
-		"a file of the other machine":             {"- copy:\n    src: three.txt\n    remote_src: true\n", 0},
-		"a file of the image":                     {"- copy:\n    src: /etc/three.txt\n", 0},
-		"what a run knows":                        {"- template:\n    src: '{{ x }}.j2'\n", 0},
-		"a file of the role that calls":           {"- include_role: {name: other}\n", 0},
+		"a template":                        {"- template:\n    src: there.j2\n", 0},
+		"a template with a slip":            {"- template:\n    src: three.j2\n", 2},
+		"of the module k8s":                 {"- kubernetes.core.k8s:\n    template: three.j2\n", 2},
+		"of the module k8s, with options":   {"- kubernetes.core.k8s:\n    template:\n      path: three.j2\n", 3},
+		"a file of definitions":             {"- kubernetes.core.k8s:\n    src: there.txt\n", 0},
+		"a file of definitions with a slip": {"- kubernetes.core.k8s:\n    src: three.txt\n", 2},
+		"definitions of a server":           {"- kubernetes.core.k8s:\n    src: https://example.com/three.yml\n", 0},
+		"one that a task has put there":     {"- kubernetes.core.k8s:\n    src: '{{ dir }}/there.txt'\n", 0},
+		"a file":                            {"- copy:\n    src: there.txt\n", 0},
+		"a directory":                       {"- copy:\n    src: deep/\n", 0},
+		"a file with a slip":                {"- copy:\n    src: three.txt\n", 2},
+		"a file of the other machine":       {"- copy:\n    src: three.txt\n    remote_src: true\n", 0},
+		"a file of the image":               {"- copy:\n    src: /etc/three.txt\n", 0},
+		"what a run knows":                  {"- template:\n    src: '{{ x }}.j2'\n", 0},
+		"a file of the role that calls":     {"- include_role: {name: other}\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := project(t, thing(), map[string]string{

@@ -60,8 +60,9 @@ func (p *Project) grants() {
 			at.File = p.watchesFile
 			cause = fmt.Sprint(at, need.Optional)
 		}
+		cause = fmt.Sprint(cause, need.Guarded)
 		if missing[cause] == nil {
-			missing[cause] = &lack{at: at, optional: need.Optional, rights: map[string]bool{}}
+			missing[cause] = &lack{at: at, optional: need.Optional, guarded: need.Guarded, rights: map[string]bool{}}
 		}
 		missing[cause].rights[need.Right.String()] = true
 		if !slices.Contains(missing[cause].places, at) {
@@ -78,6 +79,7 @@ func (p *Project) grants() {
 type lack struct {
 	at       source.Position
 	optional bool
+	guarded  bool
 	rights   map[string]bool
 	places   []source.Position
 }
@@ -87,8 +89,11 @@ func (p *Project) lacks(l *lack) {
 	if l.at.File == p.watchesFile {
 		who = "the manager needs"
 	}
-	if l.optional {
+	switch {
+	case l.optional:
 		severity, why = report.Warning, "runs go on, but resources get no Events"
+	case l.guarded:
+		severity, why = report.Info, "its condition asks what the cluster serves; where it serves the kind, the API server answers with 403"
 	}
 	others := ""
 	if len(l.places) > 1 {

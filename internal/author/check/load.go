@@ -42,6 +42,8 @@ type Project struct {
 	near map[string][]string
 	// samplesRead are the objects below config/samples.
 	samplesRead []*customResource
+	// rewrites are conditions of which the fix is not written yet.
+	rewrites []rewrite
 }
 
 // Unit is the content of a watch with the variables of its kind.
@@ -90,6 +92,7 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	list := p.loadWatches()
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
+	p.samplesRead = p.sampleFiles()
 	for _, unit := range source.Walk(list, source.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
 		u := newUnit(unit, p.CRDs)
 		p.Units = append(p.Units, u)
@@ -152,12 +155,20 @@ func (p *Project) analyse() error {
 			p.files[d.File] = true
 		}
 	}
+	const deepest = 10 // Templates may look up others.
 	before := map[*Unit]int{}
-	for _, u := range p.Units {
-		before[u] = len(u.Texts)
-		u.addTemplates()
+	for more, depth := true, 0; more && depth < deepest; depth++ {
+		more = false
+		for _, u := range p.Units {
+			before[u] = len(u.Texts)
+			u.addTemplates()
+			more = more || len(u.Texts) > before[u]
+		}
+		if err := p.ask(func(u *Unit) []*source.Text { return u.Texts[before[u]:] }); err != nil {
+			return err
+		}
 	}
-	return p.ask(func(u *Unit) []*source.Text { return u.Texts[before[u]:] })
+	return nil
 }
 
 func (p *Project) ask(which func(*Unit) []*source.Text) error {
@@ -166,7 +177,7 @@ func (p *Project) ask(which func(*Unit) []*source.Text) error {
 	asked := map[reader.Text]int{} // Many texts stand in several places, and in several units.
 	for _, u := range p.Units {
 		for _, t := range which(u) {
-			text := reader.Text{Text: t.Value, Bare: t.Bare}
+			text := asText(t)
 			if _, known := asked[text]; !known {
 				asked[text] = len(question.Texts)
 				question.Texts = append(question.Texts, text)
@@ -182,37 +193,47 @@ func (p *Project) ask(which func(*Unit) []*source.Text) error {
 		return err
 	}
 	for _, t := range all {
-		t.Analysis = answer.Texts[asked[reader.Text{Text: t.Value, Bare: t.Bare}]]
+		t.Analysis = answer.Texts[asked[asText(t)]]
 		t.Analysis.Line = max(t.Analysis.Line, 1)
 	}
 	return nil
 }
 
+func asText(t *source.Text) reader.Text {
+	return reader.Text{Text: t.Value, Bare: t.Bare, Delimiters: t.Delimiters}
+}
+
 // addTemplates adds the files that template tasks, template arguments and lookups name.
 func (u *Unit) addTemplates() {
 	seen := map[string]bool{}
-	add := func(task *source.Task, name string) {
-		for _, path := range u.templateFiles(task, name) {
-			if seen[path] {
-				continue
-			}
-			seen[path] = true
-			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
-				u.Texts = append(u.Texts, &source.Text{Position: source.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
+	for _, t := range u.Texts {
+		seen[t.File] = seen[t.File] || t.Where == "template"
+	}
+	add := func(task *source.Task, r rendering) {
+		for _, name := range r.names {
+			for _, path := range u.templateFiles(task, name) {
+				if seen[path] {
+					continue
+				}
+				seen[path] = true
+				if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
+					u.Texts = append(u.Texts, &source.Text{
+						Position: source.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task, Delimiters: r.delimiters,
+					})
+				}
 			}
 		}
 	}
 	for _, t := range u.Tasks {
-		for _, name := range u.templates(t) {
-			add(t, name)
+		for _, r := range u.renderings(t) {
+			add(t, r)
 		}
 	}
 	for _, t := range slices.Clone(u.Texts) {
 		for _, l := range t.Analysis.Lookups {
 			if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
-				for _, name := range u.terms(l.Terms[0], t.Task) {
-					add(cmp.Or(t.Task, u.anyTask()), name)
-				}
+				literal := func(name string) string { text, _ := l.Options[name].Literal.(string); return text }
+				add(cmp.Or(t.Task, u.anyTask()), rendering{u.terms(l.Terms[0], t.Task), delimiters(literal)})
 			}
 		}
 	}

@@ -53,11 +53,11 @@ func (p *Project) nativeScalar(u *Unit, t *source.Task, n *yaml.Node, path []str
 	if certain {
 		severity = report.Error
 	}
-	p.add(finding{
+	p.addFixable(finding{
 		"native-type", severity, source.Position{File: file, Line: n.Line, Column: n.Column},
 		strings.Join(path, ".") + " becomes " + what + ", and Kubernetes wants a text",
 		"a template that is the whole value keeps its type since ansible-core 2.19, and the API server refuses the object", "write | string at the end of the expression, or quotes around a literal",
-	})
+	}, asTextOf(file, n))
 }
 
 func (u *Unit) scalarType(n *yaml.Node, t *source.Task) (string, bool) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/files"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/fix"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
@@ -129,6 +130,9 @@ func (p *Project) missing(there bool, kind, name string, at source.Position, why
 		collection := parts[0] + "." + parts[1]
 		if len(files.FindCollection(collection, p.trees...)) == 0 {
 			p.absentCollections.add(collection, kind+" "+name, at)
+			if kind == "module" {
+				p.absentCollections[collection].fix = append(p.absentCollections[collection].fix, p.renames(name)...)
+			}
 			return
 		}
 	}
@@ -138,7 +142,13 @@ func (p *Project) missing(there bool, kind, name string, at source.Position, why
 	if near := p.near[kind+" "+name]; len(near) > 0 {
 		remedy = "did you mean " + strings.Join(near, " or ") + "? Otherwise " + remedy
 	}
-	p.add(finding{"missing-plugin", report.Error, at, message, "a run that gets here fails", remedy})
+	var edits []*fix.Edit
+	if kind == "module" {
+		if edits = p.renames(name); edits != nil {
+			remedy = "it is called " + edits[0].Value + " now"
+		}
+	}
+	p.addFixable(finding{"missing-plugin", report.Error, at, message, "a run that gets here fails", remedy}, edits)
 }
 
 // playbooks returns the directories of playbooks.

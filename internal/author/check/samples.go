@@ -54,7 +54,6 @@ func (c *customResource) at(path string) source.Position {
 // Molecule's converge.yml applies, and returns them.
 func (p *Project) customResources(ctx context.Context) []*customResource {
 	validators := map[schema.GroupVersionKind]*definitions.Validator{}
-	p.samplesRead = p.sampleFiles()
 	all := append(slices.Clone(p.samplesRead), p.converging()...)
 	all = slices.DeleteFunc(all, func(c *customResource) bool { return !p.isDefined(c) })
 	for _, c := range all {
@@ -131,12 +130,44 @@ func (p *Project) compare(ctx context.Context, c *customResource, v *definitions
 	for _, dropped := range v.Dropped(c.object) {
 		problem(dropped, "the API server drops the field, and the content never sees it", "correct the name, or add the field to the schema")
 	}
+	applied, _ := withoutNulls(c.object).(map[string]any)
 	v.Complete(c.object)
-	for _, refused := range v.Problems(ctx, c.object, len(templated) == 0) {
-		if !slices.Contains(templated, refused.Path) { // Else only a run knows the value.
-			problem(refused, "the API server refuses the resource", "correct the sample, or the schema")
+	v.Complete(applied)
+	refused := v.Problems(ctx, applied, len(templated) == 0)
+	for _, one := range refused {
+		if !slices.Contains(templated, one.Path) { // Else only a run knows the value.
+			problem(one, "the API server refuses the resource", "correct the sample, or the schema")
 		}
 	}
+	for _, one := range v.Problems(ctx, c.object, len(templated) == 0) {
+		if len(refused) == 0 && !slices.Contains(templated, one.Path) {
+			p.add(finding{
+				"sample", report.Warning, c.at(one.Path), one.Message,
+				"kubectl apply leaves null out; kubectl create, server-side apply and the module kubernetes.core.k8s send it, and the API server refuses it", "leave the field out of the sample",
+			})
+		}
+	}
+}
+
+// withoutNulls returns a copy of a value without the keys that are null, as kubectl apply sends a new object.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, inner := range value {
+			if inner != nil {
+				kept[key] = withoutNulls(inner)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(value))
+		for i, inner := range value {
+			kept[i] = withoutNulls(inner)
+		}
+		return kept
+	}
+	return value
 }
 
 // templated returns the paths of the values that have templates.

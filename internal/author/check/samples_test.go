@@ -24,6 +24,7 @@ spec:
                 name: {type: string, maxLength: 5}
                 size: {type: integer, default: 1}
                 mode: {type: string, enum: [fast, safe]}
+                kept: {type: string, nullable: true, enum: [a, null]}
                 free: {type: object, x-kubernetes-preserve-unknown-fields: true}
                 users:
                   type: array
@@ -64,6 +65,16 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 			wantSample(t, p, "config/samples/deep/one.yml", test.want)
 		})
 	}
+}
+
+// kubectl apply leaves null out of a new object, and the API server takes it; what sends null is refused, although
+// the enum has it.
+func TestANullThatTheEnumHas(t *testing.T) {
+	p := project(t, thing(), map[string]string{
+		"config/crd.yaml": things, "config/samples/one.yml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}\nspec:\n  name: a\n  kept: null\n",
+	})
+	p.customResources(t.Context())
+	want(t, p, "config/samples/one.yml:6 warning sample")
 }
 
 func TestWhatMoleculeAppliesIsCompared(t *testing.T) {

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,15 +18,10 @@ func (p *Project) argumentSpec(u *Unit) {
 	if !u.Variables.Known || u.Watch.Content.Role == "" || u.Finalizing {
 		return
 	}
-	spec, file := readSpecs(u.Dir), ""
+	spec, file := readSpecs(u.Dir)
 	options := source.Field(spec["main"], "options")
 	if options == nil || options.Kind != yaml.MappingNode {
 		return
-	}
-	for _, name := range []string{"main.yml", "argument_specs.yaml", "argument_specs.yml"} {
-		if existing(filepath.Join(u.Dir, "meta", name)) != "" {
-			file = filepath.Join(u.Dir, "meta", name)
-		}
 	}
 	own := u.givenAtStart()
 	for i := 0; i+1 < len(options.Content); i += 2 {

@@ -27,7 +27,7 @@ func (p *Project) undefined(u *Unit) {
 			guarded[name] = true
 		}
 	}
-	places := u.reads(func(name string) bool { return !known[name] && !everywhere[name] && !magic(name) })
+	places, sure := u.reads(func(name string) bool { return !known[name] && !everywhere[name] && !magic(name) })
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		meant := likely(name, known)
 		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
@@ -36,13 +36,18 @@ func (p *Project) undefined(u *Unit) {
 		if meant == "" && (elsewhere || guarded[name] || u.Variables.Open) {
 			continue
 		}
-		p.undefinedName(name, meant, places[name])
+		severity := report.Warning
+		if sure[name] && !elsewhere && !guarded[name] && !u.Variables.Open {
+			severity = report.Error
+		}
+		p.undefinedName(severity, name, meant, places[name])
 	}
 }
 
-// reads returns the places, in their order, that read each variable of which wanted is true.
-func (u *Unit) reads(wanted func(name string) bool) map[string][]source.Position {
-	places := map[string][]source.Position{}
+// reads returns the places, in their order, that read each variable of which wanted is true, and the
+// variables that each run reads.
+func (u *Unit) reads(wanted func(name string) bool) (places map[string][]source.Position, sure map[string]bool) {
+	places, sure = map[string][]source.Position{}, map[string]bool{}
 	for _, t := range u.Texts {
 		if t.Where == "template" && u.givesTemplateVariables() {
 			continue
@@ -50,6 +55,7 @@ func (u *Unit) reads(wanted func(name string) bool) map[string][]source.Position
 		for _, n := range t.Analysis.Names {
 			if wanted(n.Name) {
 				places[n.Name] = append(places[n.Name], t.At(n.Line))
+				sure[n.Name] = sure[n.Name] || n.Sure && u.surely(t)
 			}
 		}
 	}
@@ -58,7 +64,25 @@ func (u *Unit) reads(wanted func(name string) bool) map[string][]source.Position
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 		})
 	}
-	return places
+	return places, sure
+}
+
+// surely reports whether each run evaluates the text, as far as files tell, and fails if it cannot.
+func (u *Unit) surely(t *source.Text) bool {
+	if t.Task == nil || t.Definition != nil || !slices.Contains([]string{"args", "template", "loop", "when", "that", "environment"}, t.Where) {
+		return false
+	}
+	for around := t.Task; around != nil; around = around.Parent {
+		when := around.Keys["when"]
+		own := around == t.Task && t.Where == "when" && (t.Node == when || len(when.Content) > 0 && t.Node == when.Content[0])
+		literal := around.Loop == nil || around.Loop.Kind == yaml.SequenceNode && len(around.Loop.Content) > 0 || around == t.Task && t.Where == "loop"
+		if around.Unsure || when != nil && !own || !literal || around.Keys["ignore_errors"] != nil || around.Keys["tags"] != nil || around.Keys["rescue"] != nil {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(u.Tasks, func(other *source.Task) bool {
+		return source.Plain(other.Module) == "meta" && strings.HasPrefix(source.Scalar(other.Args), "end_")
+	})
 }
 
 // likely returns the known name that somebody meant, "" if none is near.
@@ -73,7 +97,7 @@ func likely(name string, known map[string]bool) string {
 	return meant
 }
 
-func (p *Project) undefinedName(name, meant string, places []source.Position) {
+func (p *Project) undefinedName(severity report.Severity, name, meant string, places []source.Position) {
 	remedy := "define it: in the role's defaults, in the schema of the spec, or in vars of the watch"
 	message := "nothing defines the variable " + name
 	if meant != "" {
@@ -89,7 +113,11 @@ func (p *Project) undefinedName(name, meant string, places []source.Position) {
 	if len(others) > 0 {
 		message += fmt.Sprintf(" (also read at %s)", few(others))
 	}
-	p.add(finding{"undefined-variable", report.Warning, places[0], message, "a run that gets here fails, or default() hides the slip", remedy})
+	why := "a run that gets here fails, or default() hides the slip"
+	if severity == report.Error {
+		why = "each run fails here"
+	}
+	p.add(finding{"undefined-variable", severity, places[0], message, why, remedy})
 }
 
 // defined returns what the content of any watch defines: one of them may execute a part of a
@@ -141,18 +169,20 @@ func (u *Unit) known() map[string]bool {
 func (u *Unit) argumentSpecs() map[string]bool {
 	names := map[string]bool{}
 	for _, dir := range u.directories() {
-		for _, spec := range readSpecs(dir) {
+		specs, _ := readSpecs(dir)
+		for _, spec := range specs {
 			addKeys(names, source.Field(spec, "options"))
 		}
 	}
 	return names
 }
 
-// readSpecs returns the argument specs of a role by their names.
-func readSpecs(role string) map[string]*yaml.Node {
-	specs := map[string]*yaml.Node{}
+// readSpecs returns the argument specs of a role by their names, and the file that has them.
+func readSpecs(role string) (specs map[string]*yaml.Node, file string) {
+	specs = map[string]*yaml.Node{}
 	for _, name := range []string{"argument_specs.yml", "argument_specs.yaml", "main.yml"} {
-		documents, _ := source.ReadYAML(filepath.Join(role, "meta", name))
+		file = filepath.Join(role, "meta", name)
+		documents, _ := source.ReadYAML(file)
 		for _, document := range documents {
 			all := source.Field(document, "argument_specs")
 			for i := 0; all != nil && all.Kind == yaml.MappingNode && i+1 < len(all.Content); i += 2 {
@@ -163,7 +193,7 @@ func readSpecs(role string) map[string]*yaml.Node {
 			break
 		}
 	}
-	return specs
+	return specs, file
 }
 
 func addKeys(names map[string]bool, n *yaml.Node) {

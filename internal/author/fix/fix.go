@@ -13,6 +13,8 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/tree"
 )
 
 // Edit is a scalar of a file, and the text that takes its place.
@@ -79,28 +81,22 @@ func (c Change) Diff(name string) string {
 	return text
 }
 
-// Write writes the file, unless it has changed meanwhile.
-func (c Change) Write() error {
+// Write writes the file of the project in dir, unless it has changed meanwhile.
+func (c Change) Write(dir string) error {
 	if text, err := os.ReadFile(c.File); err != nil || string(text) != c.Before {
 		return fmt.Errorf("%s: the file has changed since it was read; run the command again", c.File)
 	}
-	return Save(c.File, c.After)
-}
-
-// Save replaces the text of a file, so that whoever reads it meanwhile gets the whole of one version. The file keeps
-// its permissions, and a link stays one.
-func Save(file, text string) error {
-	file, err := filepath.EvalSymlinks(file)
+	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(file)
+	file, err := filepath.EvalSymlinks(c.File) // A directory of roles may be a link.
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".new")
-	if err := os.WriteFile(temporary, []byte(text), info.Mode().Perm()); err != nil {
+	relative, err := filepath.Rel(root, file)
+	if err != nil {
 		return err
 	}
-	return os.Rename(temporary, file)
+	return tree.Replace(root, relative, []byte(c.After))
 }

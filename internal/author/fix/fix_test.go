@@ -111,14 +111,14 @@ func TestPlanAndWrite(t *testing.T) {
 	if diff := changes[0].Diff("main.yml"); !strings.Contains(diff, "--- a/main.yml") || !strings.Contains(diff, "+b: y is truthy # kept") {
 		t.Errorf("got the diff %q", diff)
 	}
-	if err := changes[0].Write(); err != nil {
+	if err := changes[0].Write(filepath.Dir(file)); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(file)
 	if info, err := os.Stat(file); err != nil || string(got) != want || info.Mode().Perm() != 0o640 {
 		t.Errorf("got %q, %v, %v", got, info, err)
 	}
-	if err := changes[0].Write(); err == nil {
+	if err := changes[0].Write(filepath.Dir(file)); err == nil {
 		t.Error("a file that has changed meanwhile: want an error")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ensign-operator/ensign/internal/author/fix"
 )
 
 // Severity is how bad a finding is.
@@ -35,6 +37,8 @@ type Finding struct {
 	Message string `json:"message"`
 	Why     string `json:"why"`
 	Remedy  string `json:"remedy"`
+	// Fix is what check --fix writes; nil where nothing mechanical helps.
+	Fix []*fix.Edit `json:"-"`
 }
 
 // Place returns FILE:LINE:COLUMN.

@@ -207,22 +207,22 @@ func ofFiles(i *source.Index, t *source.Task) ([]Object, bool) {
 	if n == nil {
 		n = t.Arg("src")
 	}
-	names, known := paths(i, n, t)
+	names, known := Paths(i, n, t)
 	found, all := inFiles(t, names)
 	return found, known && all
 }
 
-// paths returns the names of an argument: a text, a mapping with a path, or a list of these.
-func paths(i *source.Index, n *yaml.Node, t *source.Task) (names []string, known bool) {
+// Paths returns the names of an argument: a text, a mapping with a path, or a list of these.
+func Paths(i *source.Index, n *yaml.Node, t *source.Task) (names []string, known bool) {
 	if path := source.Field(n, "path"); path != nil {
 		return i.Names(path, t)
 	}
-	if n.Kind != yaml.SequenceNode {
+	if n == nil || n.Kind != yaml.SequenceNode {
 		return i.Names(n, t)
 	}
 	known = true
 	for _, element := range n.Content {
-		found, all := paths(i, element, t)
+		found, all := Paths(i, element, t)
 		names, known = append(names, found...), known && all
 	}
 	return names, known

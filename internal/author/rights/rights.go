@@ -59,6 +59,8 @@ type Need struct {
 	Or Right
 	// Optional is set where nothing fails without the right.
 	Optional bool
+	// Guarded is set for a task whose condition asks which groups the API server serves.
+	Guarded bool
 	// Anywhere is set where it is not known whether the right is needed in the manager's own
 	// namespace alone.
 	Anywhere bool
@@ -89,6 +91,8 @@ type Collector struct {
 
 	// inName is set while the runs of a watch use the API in the name of a service account.
 	inName bool
+	// guarded is set while a task is read whose condition asks which groups are served.
+	guarded bool
 }
 
 // resource returns the group and resource of a kind of which the API version names the group.
@@ -133,7 +137,7 @@ func (c *Collector) task(at source.Position, group, resource string, verbs ...st
 // run adds what a run does: in the name of the watch's service account, or of the manager.
 func (c *Collector) run(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
-		c.runNeeds(Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at})
+		c.runNeeds(Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at, Guarded: c.guarded})
 	}
 }
 
@@ -186,8 +190,10 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 		c.jobs()
 	}
 	for _, t := range u.Tasks {
+		c.guarded = Guarded(i, t)
 		c.tasks(u, i, t)
 	}
+	c.guarded = false
 	for _, t := range u.Texts {
 		c.lookups(i, t)
 	}

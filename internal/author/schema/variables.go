@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -134,4 +135,49 @@ func (v Variables) Identity(name string, path []string) bool {
 // Path is Find for a path into the whole object, with the names of the object itself.
 func (v Variables) Path(path watches.Path) (at *yaml.Node, found, open bool) {
 	return Find(v.root, path, Same)
+}
+
+// FreeMap returns the path, as the spec has it, of a map at or below a variable's value whose keys the CR
+// chooses; nil if there is none, or if keys are not converted.
+func (v Variables) FreeMap(variable string, path []string) []string {
+	n := v.Fields[variable]
+	if n == nil || v.name("aB") == "aB" {
+		return nil
+	}
+	written := []string{v.Keys[variable].Value}
+	for _, element := range path {
+		key := element
+		if properties := field(n, "properties"); properties != nil {
+			for i := 0; i+1 < len(properties.Content); i += 2 {
+				if v.name(properties.Content[i].Value) == element {
+					key = properties.Content[i].Value
+				}
+			}
+		}
+		if n, _, _ = Find(n, []string{element}, v.name); n == nil {
+			return nil
+		}
+		written = append(written, key)
+	}
+	return freeBelow(n, written)
+}
+
+func freeBelow(n *yaml.Node, path []string) []string {
+	const deepest = 10
+	if n == nil || len(path) > deepest {
+		return nil
+	}
+	if Type(n) == "object" && Open(n) {
+		return path
+	}
+	if items := field(n, "items"); items != nil {
+		return freeBelow(items, append(slices.Clone(path), "[]"))
+	}
+	properties := field(n, "properties")
+	for i := 0; properties != nil && i+1 < len(properties.Content); i += 2 {
+		if found := freeBelow(properties.Content[i+1], append(slices.Clone(path), properties.Content[i].Value)); found != nil {
+			return found
+		}
+	}
+	return nil
 }

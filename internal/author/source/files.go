@@ -28,7 +28,7 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 	if err != nil {
 		return nil, &Fault{Position{File: path}, err.Error()}
 	}
-	if len(text) > maxFileBytes || bytes.HasPrefix(text, []byte("$ANSIBLE_VAULT;")) {
+	if len(text) > maxFileBytes || isVaulted(text) {
 		return nil, nil
 	}
 	var documents []*yaml.Node
@@ -45,6 +45,8 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 		documents = append(documents, document.Content...)
 	}
 }
+
+func isVaulted(text []byte) bool { return bytes.HasPrefix(text, []byte("$ANSIBLE_VAULT;")) }
 
 var (
 	errorLine = regexp.MustCompile(`line (\d+): (.*)`)

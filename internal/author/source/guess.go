@@ -155,6 +155,7 @@ func (w *walker) guessTasks(t *Task, name string, at place, whenRun bool) {
 	}
 	paths = slices.DeleteFunc(distinct(paths), func(path string) bool { return path == t.File })
 	w.guessed(t, "the file "+name, paths, known)
+	at.unsure = at.unsure || len(paths) > 1 || !known
 	for _, path := range paths {
 		w.included(path, at, whenRun)
 	}
@@ -200,6 +201,7 @@ func (w *walker) guessRoles(t *Task, name string, at place, whenRun bool) {
 	}
 	dirs = slices.DeleteFunc(distinct(dirs), func(dir string) bool { return dir == at.roleDir })
 	w.guessed(t, "the role "+name, dirs, known)
+	at.unsure = at.unsure || len(dirs) > 1 || !known
 	for _, dir := range dirs {
 		role := *t
 		role.Args = withName(t.Args, dir)

@@ -65,6 +65,9 @@ type Task struct {
 	// RoleDir is the directory of the task's role, "" in a playbook.
 	RoleDir string
 	Parent  *Task
+	// Unsure is set for a task that a run may pass over for another reason than its own keywords and those of
+	// its parents: a handler, a rescue, a role with a condition, or an include of which the name is guessed.
+	Unsure bool
 
 	collection string
 	search     Search
@@ -114,8 +117,10 @@ type Text struct {
 	Bare bool
 	// Where says what has the text: a keyword, "args", "vars", "loop" or "template" for a file.
 	Where string
-	Node  *yaml.Node
-	Task  *Task
+	// Delimiters are those that the task sets for a file.
+	Delimiters reader.Delimiters
+	Node       *yaml.Node
+	Task       *Task
 	// Definition is set for the text of a variable.
 	Definition *Definition
 	Analysis   reader.Analysis

@@ -81,14 +81,16 @@ func (w *walker) task(n *yaml.Node, path string, at place) {
 	inner := at
 	inner.parent, inner.collections = t, t.Collections
 	for _, key := range []string{"block", "rescue", "always"} {
+		inner.unsure = at.unsure || key == "rescue"
 		w.tasks(t.Keys[key], path, inner)
 	}
+	inner.unsure = at.unsure
 	w.includes(t, inner)
 }
 
 func newTask(n *yaml.Node, path string, at place) *Task {
 	t := &Task{
-		Position: Position{path, n.Line, n.Column}, Keys: map[string]*yaml.Node{}, RoleDir: at.roleDir, Parent: at.parent,
+		Position: Position{path, n.Line, n.Column}, Keys: map[string]*yaml.Node{}, RoleDir: at.roleDir, Parent: at.parent, Unsure: at.unsure || at.handlers,
 		Collections: at.collections, collection: at.collection,
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -236,7 +238,9 @@ func (w *walker) expressions(n *yaml.Node, file, where string, task *Task) {
 			w.expressions(follow(child), file, where, task)
 		}
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value != "":
-		template := strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%")
+		// Elsewhere in a condition, delimiters are a fault, or stand in a text in quotes.
+		text := strings.TrimSpace(n.Value)
+		template := strings.Contains(text, "{%") || strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}") && strings.Count(text, "{{") == 1
 		w.unit.Texts = append(w.unit.Texts, &Text{
 			Position: Position{file, n.Line, n.Column}, Value: n.Value, Bare: !template, Where: where, Node: n, Task: task,
 		})

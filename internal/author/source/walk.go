@@ -1,6 +1,7 @@
 package source
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -40,6 +41,7 @@ type place struct {
 	collections []string
 	parent      *Task
 	handlers    bool
+	unsure      bool // of the tasks in it
 }
 
 func (p place) collectionOf(dir string) string {
@@ -152,7 +154,7 @@ func (w *walker) role(dir, collection string, parts roleParts, from place) {
 	if dir == "" {
 		return
 	}
-	at := place{roleDir: dir, collection: collection, parent: from.parent}
+	at := place{roleDir: dir, collection: collection, parent: from.parent, unsure: from.unsure}
 	if collection != "" {
 		at.collections = []string{collection}
 	}
@@ -184,9 +186,13 @@ func (w *walker) variables(dir, name string, how How) {
 }
 
 func (w *walker) variableFile(path string, how How) {
-	if w.once(path) {
-		w.define(w.readOne(path), path, how, nil)
+	if !w.once(path) {
+		return
 	}
+	if text, err := os.ReadFile(path); err == nil && isVaulted(text) {
+		w.unit.Unknown = append(w.unit.Unknown, Fault{Position{path, 1, 1}, "the file is encrypted by ansible-vault"})
+	}
+	w.define(w.readOne(path), path, how, nil)
 }
 
 // roles walks the elements of a list of roles: names, or mappings with role and vars.
@@ -198,6 +204,8 @@ func (w *walker) roles(list *yaml.Node, from place, file string) {
 	for _, element := range list.Content {
 		element = follow(element)
 		name := Scalar(element)
+		from := from
+		from.unsure = from.unsure || Field(element, "when") != nil || Field(element, "tags") != nil
 		if element.Kind == yaml.MappingNode {
 			if name = Scalar(Field(element, "role")); name == "" {
 				name = Scalar(Field(element, "name"))

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,6 +32,8 @@ type Chart struct {
 	// Values is the text of values.yaml, nil if there is none, and Schema that of
 	// values.schema.json.
 	Values, Schema []byte
+	// Defaults are those values, with those of the subcharts by their names and aliases.
+	Defaults map[string]any
 	// CRDs are the kinds of the CRDs in the directory crds.
 	CRDs []Definition
 	// Lookups are what the templates look up in a cluster. LooksUpMore is set if there are lookups of
@@ -55,7 +58,7 @@ func Load(path string) (*Chart, error) {
 	if err := loaded.Validate(); err != nil {
 		return nil, fmt.Errorf("the chart %s: %w", path, err)
 	}
-	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: definitions(loaded), Files: files}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, Defaults: defaults(loaded), CRDs: definitions(loaded), Files: files}
 	c.Lookups, c.LooksUpMore = lookups(loaded)
 	if isArchive {
 		c.Files = nil
@@ -72,6 +75,27 @@ func Load(path string) (*Chart, error) {
 		return nil, fmt.Errorf("the chart %s is a library: it renders nothing", path)
 	}
 	return c, missing(loaded)
+}
+
+// defaults returns the values of a chart with those of its subcharts, which its own go before.
+func defaults(c *chart.Chart) map[string]any {
+	values := maps.Clone(c.Values)
+	if values == nil {
+		values = map[string]any{}
+	}
+	for _, d := range c.Dependencies() {
+		name := d.Name()
+		for _, dependency := range c.Metadata.Dependencies {
+			if dependency.Name == name && dependency.Alias != "" {
+				name = dependency.Alias
+			}
+		}
+		below := defaults(d)
+		own, _ := values[name].(map[string]any)
+		maps.Copy(below, own)
+		values[name] = below
+	}
+	return values
 }
 
 // parse has Helm parse the files of a chart.

@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("the files (-want +got):\n%s", diff)
 	}
 	got.Files = nil
-	if diff := cmp.Diff(&Chart{Name: "a", Version: "0.1.0", Values: []byte("x: 1\n"), CRDs: []Definition{{}}}, got); diff != "" {
+	if diff := cmp.Diff(&Chart{Name: "a", Version: "0.1.0", Values: []byte("x: 1\n"), Defaults: map[string]any{"x": float64(1)}, CRDs: []Definition{{}}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"b", "c"} {

@@ -21,6 +21,7 @@ type checkFlags struct {
 	output  string
 	failOn  string
 
+	fix, dryRun               bool
 	inCluster                 bool
 	kubeconfig, as, namespace string
 }
@@ -40,6 +41,12 @@ kinds that the cluster does not serve, rights that the account lacks, fields of
 resources in the cluster that the project's CRDs do not have, and whether
 Pod Security accepts the operator's pod. It changes nothing there.
 
+With --fix it rewrites what is mechanical in a migration to ansible-core 2.19: conditions
+that are not boolean or have templates, numbers where the API server wants text, and
+modules that have another name now. It shows the changes as a diff, writes the files, and
+checks again. It changes the one value alone; comments and layout stay. What it cannot
+rewrite like that it names with the reason.
+
 A comment at the line of a finding silences it, with a reason:
   # ensign: ignore=ID reason
 
@@ -51,6 +58,10 @@ project could not be checked.`,
   # For a code host, with warnings as failures:
   ensign check --output=sarif --fail-on=warning path/to/project > check.sarif
 
+  # What --fix would rewrite, and then rewrite it:
+  ensign check --fix --dry-run
+  ensign check --fix
+
   # Before a deployment, with the account that the operator will have:
   ensign check --cluster --as system:serviceaccount:my-system:my-manager`,
 		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
@@ -59,6 +70,8 @@ project could not be checked.`,
 	f.project.register(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text, json or sarif")
 	cmd.Flags().StringVar(&f.failOn, "fail-on", "error", "lowest `severity` that ends with exit code 1: error, warning or none")
+	cmd.Flags().BoolVar(&f.fix, "fix", false, "show what is mechanical to rewrite as a diff, rewrite it, and check again")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --fix: show the diff, and write nothing")
 	cmd.Flags().BoolVar(&f.inCluster, "cluster", false, "compare with the cluster of the kubeconfig, too")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG or ~/.kube/config")
 	cmd.Flags().StringVar(&f.as, "as", "", "`account` that the operator will have, whose rights --cluster asks for; default the kubeconfig's")
@@ -89,6 +102,9 @@ func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) err
 	if !slices.Contains([]string{"error", "warning", "none"}, f.failOn) {
 		return cli.ExitWith(2, fmt.Errorf("--fail-on=%s: allowed are error, warning and none", f.failOn))
 	}
+	if f.dryRun && !f.fix {
+		return cli.ExitWith(2, errors.New("--dry-run is for --fix: add it"))
+	}
 	options, err := f.project.options(args)
 	if err != nil {
 		return cli.ExitWith(2, err)
@@ -101,6 +117,15 @@ func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) err
 	if err != nil {
 		return cli.ExitWith(2, err)
 	}
+	if f.fix {
+		written, err := f.rewrite(cmd, r, options.Dir)
+		if err == nil && written {
+			r, err = check.RunWith(cmd.Context(), options, cluster)
+		}
+		if err != nil {
+			return cli.ExitWith(2, err)
+		}
+	}
 	if err := r.Relative(options.Dir).Write(cmd.OutOrStdout(), f.output, build.Version); err != nil {
 		return cli.ExitWith(2, err)
 	}
@@ -108,6 +133,43 @@ func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) err
 		return cli.ExitWith(1, nil)
 	}
 	return nil
+}
+
+// rewrite shows what the findings allow to rewrite and what not, and writes it unless --dry-run is given. JSON and SARIF
+// have the output for themselves: then it goes to standard error.
+func (f *checkFlags) rewrite(cmd *cobra.Command, r report.Report, dir string) (written bool, err error) {
+	out := cmd.OutOrStdout()
+	if f.output != "text" {
+		out = cmd.ErrOrStderr()
+	}
+	changes, refused := check.Fixes(r, dir)
+	name := func(file string) string {
+		if path, err := filepath.Rel(dir, file); err == nil {
+			return path
+		}
+		return file
+	}
+	edits := 0
+	for _, c := range changes {
+		edits += c.Edits
+		fmt.Fprint(out, c.Diff(name(c.File)))
+	}
+	for _, refusal := range refused {
+		fmt.Fprintf(out, "%s:%d:%d: not rewritten: %s\n", name(refusal.File), refusal.Node.Line, refusal.Node.Column, refusal.Why)
+	}
+	verb := "rewritten"
+	if f.dryRun {
+		verb = "to be rewritten"
+	}
+	for _, c := range changes {
+		if !f.dryRun {
+			if err := c.Write(dir); err != nil {
+				return false, err
+			}
+		}
+	}
+	fmt.Fprintf(out, "%d values in %d files %s, %d not\n\n", edits, len(changes), verb, len(refused))
+	return !f.dryRun && edits > 0, nil
 }
 
 // projectFlags say which project a command is about.

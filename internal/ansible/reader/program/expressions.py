@@ -52,13 +52,13 @@ OPTIONS = {"trim_blocks", "lstrip_blocks", "newline_sequence", "keep_trailing_ne
 }
 
 
-def environment(text: str) -> tuple[jinja2.Environment, str, int]:
+def environment(text: str, delimiters: dict[str, str]) -> tuple[jinja2.Environment, str, int]:
     """Return the parser, the text without its header, and how many lines that had."""
     header = HEADER.match(text)
-    if not header:
+    if not header and not delimiters:
         return USUAL, text, 0
-    options: dict[str, Any] = {"trim_blocks": True}
-    for pair in header["options"].split(","):
+    options: dict[str, Any] = {"trim_blocks": True, **delimiters}
+    for pair in header["options"].split(",") if header else []:
         name, _, value = pair.partition(":")
         value = value.strip().strip("'\"")
         if name.strip() in OPTIONS:
@@ -67,7 +67,7 @@ def environment(text: str) -> tuple[jinja2.Environment, str, int]:
         made = jinja2.Environment(autoescape=False, **options)  # noqa: S701 — nothing is rendered.
     except (TypeError, AssertionError):
         made = USUAL
-    return made, text[header.end() :], 1
+    return (made, text[header.end() :], 1) if header else (made, text, 0)
 
 
 def plain(name: str) -> str:
@@ -85,7 +85,14 @@ class Analysis:
         self.lookups: list[dict[str, Any]] = []
         self.includes: list[dict[str, Any]] = []
         self.indexes: list[dict[str, Any]] = []
+        self.operands: list[dict[str, Any]] = []
+        self.operators = operators(tree)
         self.statements(tree.body)
+        self.operators = {}  # What follows looks at the same expressions again.
+        self.sums = [
+            {"line": self.line(node), "left": self.types(node.left), "right": self.types(node.right)}
+            for node in tree.find_all(nodes.Add)
+        ]
 
     def line(self, node: nodes.Node) -> int:
         """Return the line of a node in the text, from 1."""
@@ -177,6 +184,8 @@ class Analysis:
         handler = getattr(self, "of_" + type(node).__name__.lower(), None)
         if handler:
             found: list[Flow] = handler(node)
+            if id(node) in self.operators:
+                self.operands.append({"line": self.line(node), "operator": self.operators[id(node)], "flows": found})
             return found
         if isinstance(node, (nodes.Test, nodes.Compare, nodes.Not, nodes.Const)):
             self.all_of(node)
@@ -323,6 +332,53 @@ class Analysis:
         return "unknown"
 
 
+def operators(tree: nodes.Template) -> dict[int, str]:
+    """Return what takes a variable or a call as its text: a filter's name, a method behind a dot, or + and ~."""
+    found = {}
+    for node in tree.find_all((nodes.Filter, nodes.Getattr, nodes.Add, nodes.Concat)):
+        match node:
+            case nodes.Filter():
+                taken, name = [node.node], plain(node.name)
+            case nodes.Getattr():
+                taken, name = [node.node] if isinstance(node.node, nodes.Call) else [], "." + node.attr
+            case nodes.Add():
+                taken, name = [node.left, node.right], "+"
+            case _:
+                taken, name = node.nodes, "~"
+        found |= {id(one): name for one in taken if isinstance(one, (nodes.Name, nodes.Call))}
+    return found
+
+
+def sure(node: nodes.Node | None) -> set[str]:
+    """Return the variables that are read in each rendering: not in a branch, a loop or an argument."""
+    match node:
+        case nodes.Name():
+            return {node.name} if node.ctx == "load" else set()
+        case nodes.If():
+            branches = [node.body, *(branch.body for branch in node.elif_), node.else_]
+            return sure(node.test) | set.intersection(*(sure_of(branch) for branch in branches))
+        case nodes.For():
+            return sure(node.iter)
+        case nodes.CondExpr():
+            return sure(node.test) | (sure(node.expr1) & sure(node.expr2))
+        case nodes.And() | nodes.Or():
+            return sure(node.left)
+        case nodes.Filter():
+            return set() if plain(node.name) in ("default", "d") else sure(node.node)
+        case nodes.Test():
+            return set() if plain(node.name) in ("defined", "undefined") else sure(node.node)
+        case nodes.Call():
+            return sure(node.node)
+        case nodes.Output() | nodes.Template() | nodes.Expr():
+            return sure_of(list(node.iter_child_nodes()))
+    return set()
+
+
+def sure_of(all_nodes: list[nodes.Node]) -> set[str]:
+    """Return the variables that some of the nodes surely read."""
+    return set().union(*(sure(node) for node in all_nodes))
+
+
 def step(flow: Flow, key: str) -> Flow:
     """Return the flow of a part of the value."""
     return {**flow, "path": [*flow["path"], key]}
@@ -381,10 +437,10 @@ def imported(tree: nodes.Template) -> set[str]:
     return found
 
 
-def analyse(text: str, bare: bool) -> dict[str, Any]:
+def analyse(text: str, bare: bool, delimiters: dict[str, str]) -> dict[str, Any]:
     """Return what is known of a template, or of an expression without braces."""
     source = "{{ " + text + "\n}}" if bare else text
-    parser, source, offset = environment(source)
+    parser, source, offset = environment(source, delimiters)
     try:
         tree = parser.parse(source)
     except jinja2.TemplateSyntaxError as error:
@@ -393,6 +449,7 @@ def analyse(text: str, bare: bool) -> dict[str, Any]:
         return {"error": str(error) or type(error).__name__, "line": 1}
     found = Analysis(tree, offset)
     local = set(found.scope) | {n.name for n in tree.find_all(nodes.Name) if n.ctx != "load"} | imported(tree)
+    always = sure(tree)
     names: dict[str, int] = {}
     for name in tree.find_all(nodes.Name):
         if name.name not in local:
@@ -401,12 +458,14 @@ def analyse(text: str, bare: bool) -> dict[str, Any]:
     statements = any(not isinstance(node, nodes.Output) for node in tree.body)
     whole = not statements and len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData)
     return {
-        "names": [{"name": name, "line": line} for name, line in sorted(names.items())],
+        "names": [{"name": name, "line": line, "sure": name in always} for name, line in sorted(names.items())],
         "guarded": sorted(guarded(tree)),
         "outputs": found.outputs,
         "lookups": found.lookups,
         "includes": found.includes,
         "indexes": found.indexes,
+        "operands": found.operands,
+        "sums": found.sums,
         "filters": [{"name": f.name, "line": f.lineno + offset} for f in tree.find_all(nodes.Filter)],
         "tests": [{"name": t.name, "line": t.lineno + offset} for t in tree.find_all(nodes.Test)],
         "whole": whole,

@@ -46,7 +46,12 @@ class Loader(DataLoader):
         """Return the data itself, of which the loader returns a copy otherwise: that takes longer than to read it."""
         if not args:
             kwargs["unsafe"] = True
-        return super().load_from_file(file_name, *args, **kwargs)
+        try:
+            return super().load_from_file(file_name, *args, **kwargs)
+        except Exception:  # Each version of Ansible has errors of its own for a password that is not here.
+            if Path(self.path_dwim(file_name)).read_bytes().startswith(b"$ANSIBLE_VAULT;"):
+                return {}
+            raise
 
     def path_dwim(self, given: str) -> str:
         """Return the path of a file; all others of the loader come here."""
