@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -51,7 +50,7 @@ func TestARunThatWaitsTooLongNamesTheTaskOfTheJob(t *testing.T) {
 	spec := b.playbook("play.yml")
 	spec.Timeout = 20 * time.Second
 	result := b.run(t.Context(), spec)
-	wantOutcome(t, result, content.Failed, jobevent.ReasonTimeout)
+	wantOutcome(t, result, content.Failed, content.ReasonTimeout)
 	if want := "play [The play], task [Fire and forget (wait for its asynchronous job)]"; !strings.Contains(result.Outcome.Message, want) {
 		t.Errorf("got %q, want %q in it", result.Outcome.Message, want)
 	}
