@@ -3,7 +3,8 @@
 // A Report says what one moment of a CR's life means for the conditions that
 // Ensign owns: Started, Finished, Paused, Refused. Patch merges a report into
 // what stands in the object now and gives the JSON Patch that makes the
-// difference, or nothing when there is none. Condition types of others and the
+// difference, or nothing when there is none. The conditions of kstatus
+// follow from the same reports (ready.go) and from the health of children (health.go). Condition types of others and the
 // status keys that a role wrote itself are never part of that patch.
 //
 // The package computes; it does not talk to the API server, keeps no state and
