@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,17 +69,15 @@ func secret(place, name, key, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: name, Labels: mariadb.SecretLabels()}, StringData: map[string]string{key: value}}
 }
 
-// leave makes a pod of the cluster that belongs to nothing, as a run that is cut off may leave it.
-func leave(ctx context.Context, place, cluster string) {
+// leave takes the StatefulSet of a cluster away from its pod, as a run that is cut off may leave it.
+func leave(ctx context.Context, s *site.Site, db *unstructured.Unstructured) {
 	GinkgoHelper()
-	labels := map[string]string{"app.kubernetes.io/managed-by": "ensign", "app.kubernetes.io/created-by": "mysqlcluster", "mysql-cluster": cluster}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "left", Labels: labels}}
-	pod.Spec.Containers = []corev1.Container{{Name: "mysql", Image: "example.invalid/mysql:1", SecurityContext: &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true),
-		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}}}
-	Expect(k8s.Create(ctx, pod)).To(Succeed())
+	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"ansible.sdk.operatorframework.io/paused": "true"}}}`))
+	Expect(k8s.Patch(ctx, db.DeepCopy(), pause)).To(Succeed())
+	Eventually(ctx, s.Condition(db, "Running")).Should(HaveField("Reason", "Paused"))
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: db.GetNamespace(), Name: db.GetName()}}
+	Expect(k8s.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	ground.Gone(ctx, set)
 }
 
 // succeeds waits until a run of the CR's generation has succeeded.

@@ -199,7 +199,7 @@ func life(ctx context.Context, s *site.Site, place string) {
 		Expect(k8s.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`)))).To(Succeed())
 	}
 	hold(`["example.com/in-use"]`)
-	leave(ctx, place, "db")
+	leave(ctx, s, db)
 	log, err := audit.Open(auditLog)
 	Expect(err).NotTo(HaveOccurred())
 	ground.Delete(ctx, app)

@@ -20,7 +20,7 @@ var _ = Describe("a MySQLEndpoint", func() {
 		for _, victim := range []*corev1.ConfigMap{theirs, another} {
 			e := object("MySQLEndpoint", place, "greedy-"+victim.Name, spec{"cluster": "server", "configMap": victim.Name})
 			ground.Create(ctx, e)
-			fail(ctx, e, ContainSubstring("ConfigMap "+place+"/"+victim.Name+" exists and does not belong to this MySQLEndpoint"))
+			fail(ctx, e, ContainSubstring("ConfigMap "+place+"/"+victim.Name+" exists and has no owner, so it does not belong to MySQLEndpoint greedy-"+victim.Name))
 			Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(victim), victim)).To(Succeed())
 			Expect(victim.Data).To(Equal(map[string]string{"host": victim.Name}))
 			Expect(victim.OwnerReferences).To(BeEmpty())

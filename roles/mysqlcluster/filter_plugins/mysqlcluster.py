@@ -28,13 +28,36 @@ def mysqlcluster_bytes(quantity: str) -> int:
     return int((Decimal(number) * UNITS[text[len(number) :]]).to_integral_value(rounding="ROUND_CEILING"))
 
 
-def mysqlcluster_foreign(objects: list[Object], identity: dict[str, str]) -> list[str]:
-    """Say of each object that lacks a label of the identity that it is someone else's."""
-    return [
-        f"{found['kind']} {there['namespace']}/{there['name']} exists and does not belong to this MySQLCluster"
-        for found in objects
-        if not has_labels(there := found["metadata"], identity)
-    ]
+def mysqlcluster_foreign_claims(
+    claims: list[Object], uid: str, mark: str, identity: dict[str, str], state: Object
+) -> list[str]:
+    """Say of each claim that is not the cluster's that it is someone else's, and how it can become the cluster's.
+
+    The annotation has the UID of the owner. A deleted cluster of the name may have retained it; and an earlier version
+    of this role wrote none, so there the cluster's own StatefulSet, which had the claim made, is the proof.
+    """
+
+    def fault(metadata: Object) -> str:
+        said = (metadata.get("annotations") or {}).get(mark)
+        if not uid or said == uid:
+            return ""
+        labelled = has_labels(metadata, identity)
+        if labelled and (said == "retained" or (not said and state and not marks_claims(state, mark))):
+            return ""
+        name = f"{metadata['namespace']}/{metadata['name']}"
+        command = (
+            f"kubectl annotate --overwrite --namespace={metadata['namespace']} pvc {metadata['name']} {mark}=retained"
+        )
+        remedy = f". If the data are those of an earlier MySQLCluster of this name: {command}" if labelled else ""
+        return f"PersistentVolumeClaim {name} exists and does not belong to this MySQLCluster{remedy}"
+
+    return [text for claim in claims if (text := fault(claim["metadata"]))]
+
+
+def marks_claims(state: Object, mark: str) -> bool:
+    """Tell whether a StatefulSet gives its claims the annotation."""
+    templates = state["spec"].get("volumeClaimTemplates") or []
+    return any(mark in (template["metadata"].get("annotations") or {}) for template in templates)
 
 
 def mysqlcluster_directory_faults(objects: list[Object], mark: str) -> list[str]:
@@ -153,7 +176,7 @@ class FilterModule:
         filters = (
             mysqlcluster_bytes,
             mysqlcluster_directory_faults,
-            mysqlcluster_foreign,
+            mysqlcluster_foreign_claims,
             mysqlcluster_job_said,
             mysqlcluster_job_state,
             mysqlcluster_outdated,

@@ -18,7 +18,6 @@ filters = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(filters)
 
 IDENTITY = {"managed-by": "ensign", "mysql-cluster": "db"}
-NOT_OURS = "Service shop/db-writer exists and does not belong to this MySQLCluster"
 
 
 @pytest.mark.parametrize(
@@ -41,19 +40,42 @@ def test_bytes(quantity: str, expected: int) -> None:
     assert filters.mysqlcluster_bytes(quantity) == expected
 
 
+OWNER_MARK = "myapp.myorg.tld/cluster-uid"
+NEW_SET = {"spec": {"volumeClaimTemplates": [{"metadata": {"annotations": {OWNER_MARK: "u"}}}]}}
+OLD_SET = {"spec": {"volumeClaimTemplates": [{"metadata": {"labels": IDENTITY}}]}}
+
+
 @pytest.mark.parametrize(
-    ("labels", "expected"),
+    ("uid", "labels", "mark", "state", "ours"),
     [
-        (IDENTITY | {"more": "label"}, []),
-        ({"managed-by": "ensign", "mysql-cluster": "another"}, [NOT_OURS]),
-        ({"mysql-cluster": "db"}, [NOT_OURS]),
-        (None, [NOT_OURS]),
+        ("u", IDENTITY, "u", {}, True),
+        ("u", None, "u", {}, True),
+        ("u", IDENTITY, "another", {}, False),
+        ("u", IDENTITY, "another", NEW_SET, False),
+        ("u", IDENTITY, "retained", {}, True),
+        ("u", {"more": "label"}, "retained", {}, False),
+        ("u", IDENTITY, None, {}, False),
+        ("u", IDENTITY, None, NEW_SET, False),
+        ("u", IDENTITY, None, OLD_SET, True),
+        ("u", None, None, OLD_SET, False),
+        ("", None, None, {}, True),
     ],
 )
-def test_foreign(labels: dict[str, str] | None, expected: list[str]) -> None:
-    """An object is the cluster's own if it has every label of it."""
-    found = {"kind": "Service", "metadata": {"namespace": "shop", "name": "db-writer", "labels": labels}}
-    assert filters.mysqlcluster_foreign([found], IDENTITY) == expected
+def test_foreign_claims(uid: str, labels: dict[str, str] | None, mark: str | None, state: Any, ours: bool) -> None:
+    """A claim is the cluster's by the UID that it has, or as the rest of an earlier cluster."""
+    found = {
+        "namespace": "shop",
+        "name": "data-db-0",
+        "labels": labels,
+        "annotations": {OWNER_MARK: mark} if mark else None,
+    }
+    faults = filters.mysqlcluster_foreign_claims([{"metadata": found}], uid, OWNER_MARK, IDENTITY, state)
+    assert (faults == []) is ours
+    if not ours:
+        assert faults[0].startswith(
+            "PersistentVolumeClaim shop/data-db-0 exists and does not belong to this MySQLCluster"
+        )
+        assert (f"pvc data-db-0 {OWNER_MARK}=retained" in faults[0]) is (labels == IDENTITY)
 
 
 NO_LABEL = (
