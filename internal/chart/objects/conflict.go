@@ -44,7 +44,7 @@ func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpa
 	}
 	going := slices.Clone(rivals)
 	for _, path := range suspects(live, desired, refusal) {
-		if !slices.ContainsFunc(going, func(rival fieldpath.Path) bool { return len(path) >= len(rival) && path[:len(rival)].Equals(rival) }) {
+		if !slices.ContainsFunc(rivals, func(rival fieldpath.Path) bool { return len(path) >= len(rival) && path[:len(rival)].Equals(rival) }) {
 			going = append(going, path)
 		}
 	}
