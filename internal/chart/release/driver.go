@@ -194,7 +194,7 @@ func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []
 	first = time.Now()
 	size := 0
 	for i, revision := range revisions {
-		before, err := d.read(ctx, revision.Version)
+		before, err := d.read(ctx, revision)
 		switch {
 		case errors.Is(err, errUnreadable) || apierrors.IsNotFound(err):
 		case err != nil:

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	libhandler "github.com/operator-framework/operator-lib/handler"
 	"helm.sh/helm/v4/pkg/storage"
@@ -41,6 +43,8 @@ type Records struct {
 
 	secrets clientv1.SecretInterface
 	meta    metadata.ResourceInterface
+	mu      sync.Mutex
+	seen    map[int]*corev1.Secret // by their revisions, as they were read last
 }
 
 // NewRecords returns the records of a release at the API server of the config.
@@ -144,7 +148,7 @@ func Series(release string) string { return storage.HelmStorageType + "." + rele
 // open reads the record of a revision and sets Sealed. It returns nil for a record that is not
 // sealed, which is another's, whatever it holds.
 func (r *Records) open(ctx context.Context, revision *Revision) (*Release, error) {
-	found, err := r.read(ctx, revision.Version)
+	found, err := r.read(ctx, *revision)
 	if errors.Is(err, errUnreadable) || apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // See above.
 	}
@@ -158,11 +162,23 @@ func (r *Records) open(ctx context.Context, revision *Revision) (*Release, error
 // errUnreadable is the error of a Secret that holds no record.
 var errUnreadable = errors.New("no record of a release")
 
-// read returns a record that may be anybody's.
-func (r *Records) read(ctx context.Context, version int) (*Release, error) {
-	secret, err := r.secrets.Get(ctx, key(r.Name, version), metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read revision %d of release %q: %w", version, r.Name, err)
+// read returns a record that may be anybody's. One that has not changed since it was read is not read again.
+func (r *Records) read(ctx context.Context, revision Revision) (*Release, error) {
+	version := revision.Version
+	r.mu.Lock()
+	secret := r.seen[version]
+	r.mu.Unlock()
+	if secret == nil || secret.UID != revision.UID || secret.ResourceVersion != revision.ResourceVersion {
+		var err error
+		if secret, err = r.secrets.Get(ctx, key(r.Name, version), metav1.GetOptions{}); err != nil {
+			return nil, fmt.Errorf("read revision %d of release %q: %w", version, r.Name, err)
+		}
+		r.mu.Lock()
+		if r.seen == nil {
+			r.seen = map[int]*corev1.Secret{}
+		}
+		r.seen[version] = secret
+		r.mu.Unlock()
 	}
 	found, err := decode(secret.Data["release"])
 	switch {
@@ -171,7 +187,7 @@ func (r *Records) read(ctx context.Context, version int) (*Release, error) {
 	case found.Name != r.Name || found.Namespace != r.Namespace || found.Version != version:
 		return nil, fmt.Errorf("%w: it is that of revision %d of %s/%s", errUnreadable, found.Version, found.Namespace, found.Name)
 	}
-	found.Labels = secret.Labels
+	found.Labels = maps.Clone(secret.Labels)
 	return found, nil
 }
 
