@@ -90,7 +90,7 @@ func TestModulesBypassAnHTTPProxyOfATask(t *testing.T) {
 	wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), content.Succeeded, content.ReasonSuccessful)
 	const local = "127.0.0.1,localhost"
 	want := strings.Join([]string{local, local, "http://127.0.0.1:9", ".example.com," + local, ".example.com," + local}, " ")
-	if got := b.messages(); len(got) != 1 || got[0] != want {
+	if got := b.messages(); len(got) == 0 || got[len(got)-1] != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -356,6 +356,17 @@ def keep_settings(guard: str) -> None:
 
     shell.env_prefix = env_prefix
 
+    action: Any = importlib.import_module("ansible.plugins.action").ActionBase
+    compute = action._compute_environment_string
+
+    def compute_environment(self: object, raw_environment_out: dict[str, Any] | None = None) -> Any:
+        text = compute(self, raw_environment_out)
+        if raw_environment_out:  # A module that is forked gets it, and no text of a shell.
+            raw_environment_out.update(bypass_proxy(raw_environment_out))
+        return text
+
+    action._compute_environment_string = compute_environment
+
 
 def bypass_proxy(variables: dict[str, Any]) -> dict[str, Any]:
     """Return variables of a task in which NO_PROXY, in both spellings, has the local addresses.
