@@ -186,7 +186,7 @@ func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) err
 }
 
 // errStops is the error of what the manager's stop ends.
-var errStops = errors.New("the manager stops")
+var errStops = errors.New("the manager is stopping")
 
 // removeAndWait deletes the Job, and returns when it and its pods are gone. ctx may end before.
 func (c *jobCluster) removeAndWait(ctx context.Context, job *batchv1.Job) error {
