@@ -19,7 +19,8 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         question = json.loads(line)
-        answer: dict[str, Any] = {"texts": [expressions.analyse(t["text"], t["bare"], t["delimiters"]) for t in question["texts"] or []]}
+        texts = [expressions.analyse(t["text"], t["bare"], t["delimiters"]) for t in question["texts"] or []]
+        answer: dict[str, Any] = {"texts": texts}
         if question.get("installed") is not None or question.get("syntax") is not None:
             answer |= with_ansible(question)
         output.write(json.dumps(answer, default=str) + "\n")  # Much faster than json.dump.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jinja2
@@ -334,7 +335,8 @@ class Analysis:
 
 def operators(tree: nodes.Template) -> dict[int, str]:
     """Return what takes a variable or a call as its text: a filter's name, a method behind a dot, or + and ~."""
-    found = {}
+    found: dict[int, str] = {}
+    taken: Sequence[nodes.Node | None]
     for node in tree.find_all((nodes.Filter, nodes.Getattr, nodes.Add, nodes.Concat)):
         match node:
             case nodes.Filter():
@@ -343,35 +345,38 @@ def operators(tree: nodes.Template) -> dict[int, str]:
                 taken, name = [node.node] if isinstance(node.node, nodes.Call) else [], "." + node.attr
             case nodes.Add():
                 taken, name = [node.left, node.right], "+"
-            case _:
+            case nodes.Concat():
                 taken, name = node.nodes, "~"
+            case _:
+                continue
         found |= {id(one): name for one in taken if isinstance(one, (nodes.Name, nodes.Call))}
     return found
 
 
 def sure(node: nodes.Node | None) -> set[str]:
     """Return the variables that are read in each rendering: not in a branch, a loop or an argument."""
+    read: set[str] = set()
     match node:
-        case nodes.Name():
-            return {node.name} if node.ctx == "load" else set()
+        case nodes.Name() if node.ctx == "load":
+            read = {node.name}
         case nodes.If():
             branches = [node.body, *(branch.body for branch in node.elif_), node.else_]
-            return sure(node.test) | set.intersection(*(sure_of(branch) for branch in branches))
+            read = sure(node.test) | set.intersection(*(sure_of(branch) for branch in branches))
         case nodes.For():
-            return sure(node.iter)
+            read = sure(node.iter)
         case nodes.CondExpr():
-            return sure(node.test) | (sure(node.expr1) & sure(node.expr2))
+            read = sure(node.test) | (sure(node.expr1) & sure(node.expr2))
         case nodes.And() | nodes.Or():
-            return sure(node.left)
-        case nodes.Filter():
-            return set() if plain(node.name) in ("default", "d") else sure(node.node)
-        case nodes.Test():
-            return set() if plain(node.name) in ("defined", "undefined") else sure(node.node)
+            read = sure(node.left)
+        case nodes.Filter() if plain(node.name) not in ("default", "d"):
+            read = sure(node.node)
+        case nodes.Test() if plain(node.name) not in ("defined", "undefined"):
+            read = sure(node.node)
         case nodes.Call():
-            return sure(node.node)
+            read = sure(node.node)
         case nodes.Output() | nodes.Template() | nodes.Expr():
-            return sure_of(list(node.iter_child_nodes()))
-    return set()
+            read = sure_of(list(node.iter_child_nodes()))
+    return read
 
 
 def sure_of(all_nodes: list[nodes.Node]) -> set[str]:

@@ -280,7 +280,8 @@ def complete_statistics(events: EventFilter) -> None:
 
 def report_waiting(events: EventFilter, task: Any) -> None:
     """Report that the run waits for the job of a task, as a task that begins: it is named if the run ends there."""
-    data = {"task": f"{task.get_name()} (wait for its asynchronous job)", "task_action": task.action, "task_path": task.get_path()}
+    name = f"{task.get_name()} (wait for its asynchronous job)"
+    data = {"task": name, "task_action": task.action, "task_path": task.get_path()}
     with contextlib.suppress(AttributeError, TypeError):
         data["play"] = task.get_play().get_name()
     flush()

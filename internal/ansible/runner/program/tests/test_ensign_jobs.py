@@ -19,14 +19,14 @@ def started(file: Path, limit: int = 60, **data: Any) -> Any:
 
 
 def test_a_run_waits_until_the_job_has_ended(tmp_path: Path) -> None:
-    file, reported = tmp_path / "j1", []
+    file, reported = tmp_path / "j1", list[Any]()
     file.write_text(json.dumps(RUNNING))
     jobs = AsyncJobs()
     noting(jobs, "v2_runner_on_ok", (started(file),))
     threading.Timer(0.3, lambda: file.write_text(json.dumps({"changed": True, "rc": 0}))).start()
     jobs.wait(reported.append)
     assert len(reported) == 1
-    assert not is_running(file)
+    assert not is_running(str(file))
 
 
 def test_what_a_run_does_not_wait_for(tmp_path: Path) -> None:
@@ -53,4 +53,4 @@ def test_no_job_is_waited_for_longer_than_it_may_take(tmp_path: Path) -> None:
     noting(jobs, "v2_runner_on_ok", (started(file),))
     jobs._jobs = {name: (task, time.monotonic() + 0.2) for name, (task, _) in jobs._jobs.items()}
     jobs.wait(lambda _: None)
-    assert is_running(file)
+    assert is_running(str(file))

@@ -201,12 +201,24 @@ def test_no_count_is_lost_among_many_hosts() -> None:
     [
         ({}, {}),
         ({"LANG": "C"}, {"LANG": "C"}),
-        ({"HTTPS_PROXY": "p"}, {"HTTPS_PROXY": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"}),
-        ({"http_proxy": "p"}, {"http_proxy": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"}),
+        (
+            {"HTTPS_PROXY": "p"},
+            {"HTTPS_PROXY": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"},
+        ),
+        (
+            {"http_proxy": "p"},
+            {"http_proxy": "p", "NO_PROXY": ".run,127.0.0.1,localhost", "no_proxy": ".run,127.0.0.1,localhost"},
+        ),
         ({"NO_PROXY": ""}, {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}),
         ({"no_proxy": ".svc"}, {"no_proxy": ".svc,127.0.0.1,localhost", "NO_PROXY": ".svc,127.0.0.1,localhost"}),
-        ({"no_proxy": "a", "NO_PROXY": "b"}, {"no_proxy": "a,127.0.0.1,localhost", "NO_PROXY": "b,127.0.0.1,localhost"}),
-        ({"NO_PROXY": "localhost, 127.0.0.1"}, {"NO_PROXY": "localhost, 127.0.0.1", "no_proxy": "localhost, 127.0.0.1"}),
+        (
+            {"no_proxy": "a", "NO_PROXY": "b"},
+            {"no_proxy": "a,127.0.0.1,localhost", "NO_PROXY": "b,127.0.0.1,localhost"},
+        ),
+        (
+            {"NO_PROXY": "localhost, 127.0.0.1"},
+            {"NO_PROXY": "localhost, 127.0.0.1", "no_proxy": "localhost, 127.0.0.1"},
+        ),
         ({"ALL_PROXY": "p", "NO_PROXY": "*"}, {"ALL_PROXY": "p", "NO_PROXY": "*", "no_proxy": "*"}),
     ],
 )

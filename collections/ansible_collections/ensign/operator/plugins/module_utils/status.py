@@ -42,7 +42,8 @@ def observing(given: Status, generation: Any) -> Status:
     conditions = given.get("conditions")
     if not isinstance(conditions, list) or not isinstance(generation, int):
         return given
-    return {**given, "conditions": [{"observedGeneration": generation, **c} if is_condition(c) else c for c in conditions]}
+    observed = [{"observedGeneration": generation, **c} if is_condition(c) else c for c in conditions]
+    return {**given, "conditions": observed}
 
 
 def types(given: Status) -> list[str]:

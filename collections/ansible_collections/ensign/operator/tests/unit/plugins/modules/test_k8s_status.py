@@ -202,8 +202,9 @@ def test_conditions_observe_the_generation_of_the_run(
 
 
 def test_the_operator_learns_which_conditions_are_set(run: Run, server: Any, probe: dict[str, Any]) -> None:
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Mine", "status": "True"}]
     for _ in range(2):  # The second time there is nothing to write.
-        run(k8s_status.main, **SAMPLE, conditions=[{"type": "Ready", "status": "True"}, {"type": "Mine", "status": "True"}])
+        run(k8s_status.main, **SAMPLE, conditions=conditions)
         assert [r.types for r in server.requests if r.path == PLACE][-1] == "Ready,Mine"
     assert len(server.written()) == 1
     run(k8s_status.main, **SAMPLE, status={"nodes": []})
