@@ -45,6 +45,7 @@ var samples = map[string][]passed{
 	"`Connection`, `Upgrade` of a read | forwarded":                               {{get, "/api/v1/namespaces/ns/pods/p/exec", "Upgrade", "websocket", "", "websocket"}},
 	"`Upgrade` of a write | removed":                                              {{put, configMap, "Upgrade", "SPDY/3.1", "{}", ""}},
 	"`Keep-Alive`, `Proxy-*`, `TE`, what `Connection` names | removed":            {{put, configMap, "Keep-Alive", "timeout=5", "{}", ""}, {put, configMap, "Proxy-Authorization", "x", "{}", ""}, {get, configMap, "Te", "gzip", "", ""}},
+	"`Ensign-Condition-Types` | removed":                                          {{get, configMap, "Ensign-Condition-Types", "Ready", "", ""}, {put, configMap, "Ensign-Condition-Types", "Ready", "{}", ""}},
 	"trailers | removed":                                                          {{"POST", "/version", "Trailer", "X-Late", "", ""}},
 	"all other headers | forwarded":                                               {{get, configMap, "User-Agent", "kubectl", "", "kubectl"}, {put, configMap, "If-Match", "5", "{}", "5"}, {put, configMap, "Audit-Id", "a", "{}", "a"}, {put, configMap, "Traceparent", "00-1-1-00", "{}", "00-1-1-00"}},
 	"the query: `dryRun`, `fieldManager`, `fieldValidation`, `force`, `propagationPolicy`, `pretty`, … | forwarded": {
