@@ -57,7 +57,7 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 		"a kind with a slip":             {strings.Replace(head, "Thing", "Thijng", 1) + "  name: a\n", "2 did you mean Thing?"},
 		"what others define":             {"apiVersion: other.com/v1\nkind: Thing\n", ""},
 		"what Kubernetes has":            {"apiVersion: v1\nkind: Secret\nspec: {a: b}\n", ""},
-		"no YAML":                        {"a: [\n", "2 is no YAML"},
+		"no YAML":                        {"a: [\n", "2 invalid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := project(t, thing(), map[string]string{"config/crd.yaml": things, "config/samples/deep/one.yml": test.sample})
