@@ -171,6 +171,7 @@ func TestEachFlagIsInTheReference(t *testing.T) {
 // foreign are flags of other programs that pages name without the program.
 var foreign = []string{
 	"help", "as", "cascade", "take-ownership", "no-hooks", "target", "sbom", "build-arg", "force", // cobra, kubectl, helm, docker
+	"values", "set", "rollback-on-failure", "atomic", "force-replace", "history-max", "description", "verify", "create-namespace", // helm
 	"single-transaction",              // mysqldump
 	"parts", "json", "strict", "full", // make bench
 	"webhook-cert-path", // examples/hybrid

@@ -161,3 +161,18 @@ func ExampleCustom() {
 		panic(err)
 	}
 }
+
+// The markers for a kind that is watched in Go, and the status of its type.
+func Example_status() {
+	// +kubebuilder:rbac:groups=shop.example.com,resources=menus,verbs=get;list;watch;patch
+	// +kubebuilder:rbac:groups=shop.example.com,resources=menus/status,verbs=patch
+	// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
+
+	type MenuStatus struct {
+		content.Status `json:",inline"`
+
+		// Dishes is of the engine: content.Result.Fields.
+		Dishes int `json:"dishes,omitempty"`
+	}
+	_ = MenuStatus{}
+}

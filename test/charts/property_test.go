@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +89,7 @@ var _ = DescribeTable("a comparison right after an apply finds no difference, wh
 				}
 				none, err := applier.Apply(ctx, at, want, want.DeepCopy(), applying.Options{DryRun: true})
 				Expect(err).NotTo(HaveOccurred(), what)
-				Expect(none.Differences).To(BeEmpty(), what)
+				Expect(none.Differences).To(BeEmpty(), what+cmp.Diff(none.Live, none.Applied))
 				change := pick(r, others[resource.Resource]...)
 				kind := types.StrategicMergePatchType
 				if resource.Group == tank.Group {
@@ -102,7 +103,7 @@ var _ = DescribeTable("a comparison right after an apply finds no difference, wh
 				Expect(repaired.Differences).To(Equal(drifted.Differences), what+change)
 				none, err = applier.Apply(ctx, at, want, want.DeepCopy(), applying.Options{DryRun: true})
 				Expect(err).NotTo(HaveOccurred(), what+change)
-				Expect(none.Differences).To(BeEmpty(), what+change)
+				Expect(none.Differences).To(BeEmpty(), what+change+cmp.Diff(none.Live, none.Applied))
 				before = want
 			}
 		}

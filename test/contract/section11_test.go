@@ -27,7 +27,7 @@ func pageKind() schema.GroupKind { return schema.GroupKind{Group: "pages.example
 const pageTasks = 5
 
 var (
-	recordLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\t(INFO|ERROR)\t`)
+	recordLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\t(INFO|WARN|ERROR)\t`)
 	ruleLine   = regexp.MustCompile(`^-+( Ansible Task StdOut -+)?$`)
 )
 

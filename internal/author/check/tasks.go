@@ -25,7 +25,7 @@ func (p *Project) ofTasks(u *Unit) {
 			}
 			p.add(finding{
 				"async", report.Warning, t.Position, "the task " + name + " has poll: 0, and no ansible.builtin.async_status waits for it",
-				"nothing runs longer than its run: what goes on in the background ends with it, and its failure is not seen", "register its result and wait for it by ansible.builtin.async_status, or give it a poll of some seconds",
+				"the run waits for the job until its own timeout, and nothing in the content sees whether the job failed", "register its result and wait for it by ansible.builtin.async_status, or give it a poll of some seconds",
 			})
 		}
 	}

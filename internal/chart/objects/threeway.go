@@ -43,6 +43,11 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 	if err != nil {
 		return nil, "", fmt.Errorf("make a patch: %w", err)
 	}
+	return withWholeLists(text, target, live, lists)
+}
+
+// withWholeLists returns the strategic merge patch with the lists replaced as a whole that cannot be merged by their keys.
+func withWholeLists(text []byte, target, live *unstructured.Unstructured, lists strategicpatch.LookupPatchMeta) ([]byte, types.PatchType, error) {
 	patch := map[string]any{}
 	if err := json.Unmarshal(text, &patch); err != nil {
 		return nil, "", fmt.Errorf("make a patch: %w", err)
@@ -50,7 +55,7 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 	if !replaceLists(patch, target.Object, live.Object, lists) {
 		return text, types.StrategicMergePatchType, nil
 	}
-	text, err = json.Marshal(patch)
+	text, err := json.Marshal(patch)
 	return text, types.StrategicMergePatchType, err
 }
 
@@ -88,8 +93,15 @@ func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, 
 			return nil, "", fmt.Errorf("make a patch: %w", err)
 		}
 	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(texts[0], texts[1], known)
-	return patch, types.StrategicMergePatchType, err
+	lists, err := strategicpatch.NewPatchMetaFromStruct(known)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	text, err := strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(texts[0], texts[1], lists)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	return withWholeLists(text, wanted, live, lists)
 }
 
 // withUID adds the UID of the object to its patch: the API server refuses it for a successor of the same name.
