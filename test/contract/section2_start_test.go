@@ -93,7 +93,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 			ContainSubstring("--leader-elect-renew-deadline=15s: must be less than --leader-elect-lease-duration=15s"),
 			ContainSubstring("--log-format=xml: allowed are pretty, console and json"),
 			ContainSubstring("ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart"),
-			ContainSubstring(`WATCH_NAMESPACE: "B" is not a valid namespace name`)))
+			ContainSubstring(`WATCH_NAMESPACE: invalid namespace name "B"`)))
 	})
 })
 

@@ -77,7 +77,8 @@ func statusRows(w *deeds) {
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(w.good), w.good)).To(Succeed())
 		list, _, err := unstructured.NestedSlice(w.good.Object, "status", "conditions")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(list).To(And(HaveLen(4), ContainElement(Equal(any(theirs)))))
+		Expect(list).To(And(HaveLen(5), ContainElement(Equal(any(theirs))))) // With Ready.
+
 		Expect(w.good.Object["status"]).To(HaveKeyWithValue("endpoint", Equal(map[string]any{"port": int64(3306), "ratio": 0.5})))
 	})
 	row("§5 observedGeneration, §6 spec", "in each condition and in status; a new generation triggers", func() {
