@@ -216,11 +216,9 @@ var _ = DescribeTable("members of unions, of which another client sets the other
 		GinkgoHelper()
 		set(ctx, `{"type":"RollingUpdate"}`, `"value":"blue","valueFrom":null`, `{"exec":{"command":["false"]},"httpGet":null}`, `{"sleep":{"seconds":2},"exec":null}`, `"emptyDir":null,"configMap":{"name":"b"}`)
 	}
-	is := func(other bool) func(context.Context) (appsv1.DeploymentSpec, error) {
-		return func(ctx context.Context) (appsv1.DeploymentSpec, error) {
-			err := objectNamed(s, "united", deployment)(ctx)
-			return deployment.Spec, err
-		}
+	spec := func(ctx context.Context) (appsv1.DeploymentSpec, error) {
+		err := objectNamed(s, "united", deployment)(ctx)
+		return deployment.Spec, err
 	}
 	asFirst := And(HaveField("Strategy.Type", BeEquivalentTo("Recreate")), HaveField("Template.Spec.Volumes", ConsistOf(And(HaveField("EmptyDir", Not(BeNil())), HaveField("ConfigMap", BeNil())))),
 		HaveField("Template.Spec.Containers", ConsistOf(And(HaveField("Env", ConsistOf(And(HaveField("Value", ""), HaveField("ValueFrom.ConfigMapKeyRef.Key", "color")))),
@@ -232,18 +230,18 @@ var _ = DescribeTable("members of unions, of which another client sets the other
 	By("repairing them")
 	s.Watched(ctx, "deployments.apps")
 	first()
-	Eventually(ctx, is(false)).Should(asFirst)
+	Eventually(ctx, spec).Should(asFirst)
 	answered(ctx, s, cr, "repaired")
 	Expect(s.Condition(cr, "Compared")(ctx)).To(Equal(harness.Condition{}))
 
 	By("an upgrade to the other members")
 	change(ctx, cr, `{"spec":{"other":true,"strategy":"RollingUpdate"}}`)
 	succeeded(ctx, s, cr)
-	Expect(is(true)(ctx)).To(asOther)
+	Expect(spec(ctx)).To(asOther)
 
 	By("repairing these")
 	set(ctx, `{"type":"Recreate","rollingUpdate":null}`, `"value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}`, `{"httpGet":{"path":"/x","port":1},"exec":null}`, `{"exec":{"command":["x"]},"sleep":null}`, `"configMap":null,"emptyDir":{}`)
-	Eventually(ctx, is(true)).Should(asOther)
+	Eventually(ctx, spec).Should(asOther)
 
 	By("an upgrade back, of what another client has changed at the same time")
 	Expect(s.Manager.Stop()).To(Succeed())
@@ -251,7 +249,7 @@ var _ = DescribeTable("members of unions, of which another client sets the other
 	change(ctx, cr, `{"spec":{"other":false,"strategy":"Recreate"}}`)
 	s.Start(ctx, hello.Kind)
 	succeeded(ctx, s, cr)
-	Expect(is(false)(ctx)).To(asFirst)
+	Expect(spec(ctx)).To(asFirst)
 	Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(Equal(harness.Condition{}))
 },
 	Entry("by the server", ""),

@@ -37,22 +37,12 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 		return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 	}
 	for _, kind := range w.unreferenced(groups) {
-		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
-		if apierrors.IsForbidden(err) {
-			may, mayErr := f.mayMake(ctx, kindIn{kind.resource, kind.namespace})
-			if mayErr == nil && !may {
-				continue
-			}
-			err = errors.Join(err, mayErr)
-		}
-		if isNone(err) {
-			continue
-		}
+		items, err := f.labelled(ctx, client, kind)
 		if err != nil {
 			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 		}
-		for i := range found.Items {
-			if one := &found.Items[i]; w.mustRemove(one) && w.isReleases(kind, one) {
+		for i := range items {
+			if one := &items[i]; w.mustRemove(one) && w.isReleases(kind, one) {
 				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
 				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
 			}
@@ -66,6 +56,26 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 type listed struct {
 	name, namespace string
 	resource        schema.GroupVersionResource
+}
+
+// labelled returns the objects of a kind that have the label of a chart. There are none of a kind that the run may
+// neither list nor make.
+func (f found) labelled(ctx context.Context, client metadata.Interface, kind listed) ([]metav1.PartialObjectMetadata, error) {
+	list, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
+	if apierrors.IsForbidden(err) {
+		may, mayErr := f.mayMake(ctx, kindIn{kind.resource, kind.namespace})
+		if mayErr == nil && !may {
+			return nil, nil
+		}
+		err = errors.Join(err, mayErr)
+	}
+	if isNone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // isReleases reports whether the object goes with the release. Definitions of a chart's directory crds,

@@ -94,14 +94,8 @@ type application struct {
 }
 
 func (a *application) apply(ctx context.Context) (result Result, err error) {
-	if !a.New {
-		a.live, err = a.client.Get(ctx, a.want.GetName(), metav1.GetOptions{})
-		if err != nil && !(apierrors.IsNotFound(err) && Reason(err) == "") {
-			return result, err
-		}
-		if err != nil {
-			a.live = nil
-		}
+	if err := a.read(ctx); err != nil {
+		return result, err
 	}
 	result.Live = a.live
 	switch {
@@ -131,6 +125,23 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	}
 	result.Differences = differences(a.want, a.live, result.Applied, a.ByClient || result.Patched != nil)
 	return result, nil
+}
+
+// read reads the live object, unless it is known to be missing.
+func (a *application) read(ctx context.Context) error {
+	if a.New {
+		return nil
+	}
+	live, err := a.client.Get(ctx, a.want.GetName(), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		a.live = live
+	case apierrors.IsNotFound(err) && Reason(err) == "":
+		a.live = nil
+	default:
+		return err
+	}
+	return nil
 }
 
 // create creates the object.
@@ -197,14 +208,9 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	if err := a.takeOver(ctx); err != nil {
 		return nil, nil, err
 	}
-	applied, refusal := a.withoutRivals(ctx)
-	if refusal != nil && !a.DryRun {
-		if entries := renewVersions(a.live, unservedVersions(refusal), a.want.GetAPIVersion()); entries != nil {
-			if err := a.setManagedFields(ctx, entries); err != nil {
-				return nil, nil, err
-			}
-			applied, refusal = a.serverSide(ctx)
-		}
+	applied, refusal, err := a.withServedVersions(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	wasPatched := slices.ContainsFunc(a.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isPatched(&entry) })
 	switch {
@@ -234,6 +240,24 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	if err != nil {
 		return nil, nil, errors.Join(refusal, err)
 	}
+	return applied, refusal, nil
+}
+
+// withServedVersions applies the object by the server, and once more if that is refused because of versions in the
+// managed fields that are no longer served. refusal is the API server's last answer, and err why these versions stay.
+func (a *application) withServedVersions(ctx context.Context) (applied *unstructured.Unstructured, refusal, err error) {
+	applied, refusal = a.withoutRivals(ctx)
+	if refusal == nil || a.DryRun {
+		return applied, refusal, nil
+	}
+	entries := renewVersions(a.live, unservedVersions(refusal), a.want.GetAPIVersion())
+	if entries == nil {
+		return applied, refusal, nil
+	}
+	if err := a.setManagedFields(ctx, entries); err != nil {
+		return nil, nil, err
+	}
+	applied, refusal = a.serverSide(ctx)
 	return applied, refusal, nil
 }
 

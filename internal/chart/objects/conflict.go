@@ -55,20 +55,29 @@ func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpa
 	if applied == nil || err != nil {
 		return nil, err
 	}
-	for _, path := range slices.Clone(going[len(rivals):]) {
-		rest := slices.DeleteFunc(slices.Clone(going), path.Equals)
+	all := &displaced{going, applied}
+	if err := all.spare(live, desired, before, going[len(rivals):], try); err != nil {
+		return nil, err
+	}
+	return displacedBy(live, all.applied, all.going)
+}
+
+// spare lets those of the paths stay without which the API server accepts the chart's text as well.
+func (d *displaced) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
+	for _, path := range paths {
+		rest := slices.DeleteFunc(slices.Clone(d.going), path.Equals)
 		if len(rest) == 0 {
 			break
 		}
 		less, _, err := without(live, desired, before, rest, try)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if less != nil {
-			going, applied = rest, less
+			d.going, d.applied = rest, less
 		}
 	}
-	return displacedBy(live, applied, going)
+	return nil
 }
 
 // without returns the object that an update brings with the chart's text, and without the fields;

@@ -15,12 +15,7 @@ import (
 // what desired says: what differs beside that, such as the time that a webhook writes at each
 // update, is no drift. With byPatch the managed fields do not say what is the chart's.
 func differences(desired, live, applied *unstructured.Unstructured, byPatch bool) []string {
-	said := fieldsOf(applied, isApplied)
-	if byPatch || said.Empty() {
-		said = textOf(desired)
-	} else {
-		said = said.Union(fieldsOf(live, isApplied)) // A field that is in the live object only is one that the chart has dropped.
-	}
+	said := saidOf(desired, live, applied, byPatch)
 	leaves := said.Leaves()
 	found := map[string]bool{}
 	order := map[string][][2]int{}
@@ -48,6 +43,15 @@ func differences(desired, live, applied *unstructured.Unstructured, byPatch bool
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// saidOf returns the fields of which the chart says something, or of which it did.
+func saidOf(desired, live, applied *unstructured.Unstructured, byPatch bool) *fieldpath.Set {
+	said := fieldsOf(applied, isApplied)
+	if byPatch || said.Empty() {
+		return textOf(desired)
+	}
+	return said.Union(fieldsOf(live, isApplied)) // A field that is in the live object only is one that the chart has dropped.
 }
 
 func isStatus(path fieldpath.Path) bool {

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,13 +18,10 @@ import (
 // jsonFields returns the fields of a struct by their names in JSON.
 func jsonFields(of reflect.Type) map[string]reflect.StructField {
 	all := map[string]reflect.StructField{}
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" { // It is inlined.
-			for name, inner := range jsonFields(field.Type) {
-				all[name] = inner
-			}
+			maps.Copy(all, jsonFields(field.Type))
 			continue
 		}
 		all[name] = field
@@ -33,7 +31,7 @@ func jsonFields(of reflect.Type) map[string]reflect.StructField {
 
 // typeAt returns the struct to which a path leads.
 func typeAt(of reflect.Type, path string) reflect.Type {
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		for of.Kind() == reflect.Pointer {
 			of = of.Elem()
 		}
