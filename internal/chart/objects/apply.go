@@ -64,6 +64,7 @@ func (r Result) Missing() bool { return r.Live == nil && (r.Applied == nil || !i
 // nothing, and want itself for an object that was found, of which that is not known. An object that another client
 // changes in the meantime is read again.
 func (a *Applier) Apply(ctx context.Context, client dynamic.ResourceInterface, want, before *unstructured.Unstructured, o Options) (result Result, err error) {
+	var first, said *unstructured.Unstructured // What an attempt that ended in a conflict has changed is a difference, too.
 	err = retry.OnError(retry.DefaultRetry, func(err error) bool { return apierrors.IsConflict(err) && ctx.Err() == nil }, func() (err error) {
 		one := application{Applier: a, Options: o, client: client, want: plain(want), before: plain(before)}
 		one.said = one.before
@@ -76,8 +77,15 @@ func (a *Applier) Apply(ctx context.Context, client dynamic.ResourceInterface, w
 		var warnings []string
 		result, err = one.apply(context.WithValue(ctx, warningsOf{}, &warnings))
 		result.Warnings = warnings
+		if said = one.want; first == nil {
+			first = result.Live
+		}
 		return err
 	})
+	if err == nil && first != nil && result.Live != nil && first != result.Live && result.Applied != nil {
+		earlier := differences(said, first, result.Applied, a.ByClient || result.Patched != nil)
+		result.Differences = slices.Compact(slices.Sorted(slices.Values(append(earlier, result.Differences...))))
+	}
 	return result, err
 }
 
