@@ -371,7 +371,7 @@ func TestWhatTheContentRefusesStaysRefused(t *testing.T) {
 func TestARefusalOfMadeValuesNamesTheFunctions(t *testing.T) {
 	r := request(values{"size": int64(1)})
 	made := translate(func(values) (values, error) { return values{"log_level": "a"}, nil })
-	made.Annotations = []hooks.Annotation{annotation("colour", func(string) (map[string]any, error) { return values{"a": 1}, nil }), annotation("absent", func(string) (map[string]any, error) { return nil, nil })}
+	made.Annotations = []hooks.Annotation{annotation("colour", func(string) (map[string]any, error) { return values{"a": 1}, nil }), annotation("absent", func(string) (map[string]any, error) { panic("it is not there") })}
 	for reason, want := range map[content.Reason]string{
 		content.ReasonInvalidSpec: "no\nTranslateValues and Annotation(\"example.com/colour\") of the operator's program made these values of the resource. ",
 		content.ReasonFailed:      "no",

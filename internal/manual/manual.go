@@ -22,7 +22,7 @@ const (
 )
 
 // version is the version of a program of a release, which the linker sets; "" if it is not known.
-var version string //nolint:gochecknoglobals // The linker sets variables only.
+var version string
 
 const module = "github.com/ensign-operator/ensign"
 

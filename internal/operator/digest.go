@@ -47,18 +47,28 @@ func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings 
 	playbooks := playbookDirs(watch)
 	paths := slices.DeleteFunc(contentPaths(watch, roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
 	own, err := files.Digest(append(paths, settings...)...)
-	for _, dir := range playbooks {
-		if err != nil {
-			break
-		}
-		ignored, beside := files.Ignored(dir), ""
-		beside, err = files.DigestWithout(func(path string, isDir bool) bool {
-			resolved, _ := filepath.EvalSymlinks(path)
-			return resolved == a.runDir || ignored(path, isDir)
-		}, dir)
-		own += beside
+	if err != nil {
+		return "", err
 	}
-	return own, err
+	digests := []string{own}
+	for _, dir := range playbooks {
+		beside, err := a.digestPlaybookDir(dir)
+		if err != nil {
+			return "", err
+		}
+		digests = append(digests, beside)
+	}
+	return strings.Join(digests, ""), nil
+}
+
+// digestPlaybookDir returns a digest of the directory of a playbook, without what git ignores and
+// without the directory of runs.
+func (a *ansibleWing) digestPlaybookDir(dir string) (string, error) {
+	ignored := files.Ignored(dir)
+	return files.DigestWithout(func(path string, isDir bool) bool {
+		resolved, _ := filepath.EvalSymlinks(path)
+		return resolved == a.runDir || ignored(path, isDir)
+	}, dir)
 }
 
 // playbookDirs returns the directories of the watch's playbooks.

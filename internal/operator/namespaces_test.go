@@ -15,7 +15,7 @@ import (
 func TestOnlyNamespacesThatAreSurelyMissingAreNamed(t *testing.T) {
 	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	kube.PrependReactor("create", "selfsubjectaccessreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
-		review := action.(kubetesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy() //nolint:forcetypeassert // The reactor is for it.
+		review := action.(kubetesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
 		review.Status.Allowed = review.Spec.ResourceAttributes.Name != "hidden"
 		return true, review, nil
 	})

@@ -11,6 +11,7 @@
 //     each with five kinds of text; a table tells what was executed.
 //   - jinja_test.go: one role and one playbook that read every place of an object.
 //   - names_test.go: names that are refused, dropped or passed, and why.
+//   - keywords_test.go: Ansible reserves no name that extravars does not know of.
 //   - manager_test.go: the manager does not start with an Ansible that templates
 //     marked text. old_test.go: nor with ansible-core 2.18, which does.
 //   - limits_test.go: where content trusts a text again, and nothing helps.

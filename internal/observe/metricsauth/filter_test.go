@@ -201,7 +201,7 @@ func TestFewReviewsAreDoneAtOnce(t *testing.T) {
 	}
 	// A reader whose verdict is needed waits for its turn, and gives up with its scraper.
 	ctx, cancel := context.WithCancel(t.Context())
-	req := httptest.NewRequest("GET", "/metrics", http.NoBody).WithContext(ctx)
+	req := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody).WithContext(ctx)
 	req.Header.Set("Authorization", "Bearer T")
 	readers.Go(func() { e.ServeHTTP(httptest.NewRecorder(), req) })
 	cancel()
@@ -228,7 +228,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 	e.now = e.now.Add(refusedFor)
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		req := httptest.NewRequest("GET", "/metrics", http.NoBody).WithContext(ctx)
+		req := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody).WithContext(ctx)
 		req.Header.Set("Authorization", "Bearer invented")
 		api.holds = func(*http.Request) { cancel() }
 		e.ServeHTTP(httptest.NewRecorder(), req)

@@ -16,19 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// strangers give an object to somebody else than the CR: to nobody, to another CR of the kind, or
-// to a Helm release.
-var strangers = map[string]func(object, another *unstructured.Unstructured){
-	"nobody": func(*unstructured.Unstructured, *unstructured.Unstructured) {},
-	"another": func(object, another *unstructured.Unstructured) {
-		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: another.GetAPIVersion(), Kind: another.GetKind(), Name: another.GetName(), UID: another.GetUID()}})
-	},
-	"release": func(object, another *unstructured.Unstructured) {
-		labels := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-		maps.Copy(labels, object.GetLabels())
-		object.SetLabels(labels)
-		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs", "meta.helm.sh/release-namespace": another.GetNamespace()})
-	},
+// strangers returns functions that give an object to somebody else than the CR: to nobody, to another
+// CR of the kind, or to a Helm release.
+func strangers() map[string]func(object, another *unstructured.Unstructured) {
+	return map[string]func(object, another *unstructured.Unstructured){
+		"nobody": func(*unstructured.Unstructured, *unstructured.Unstructured) {},
+		"another": func(object, another *unstructured.Unstructured) {
+			object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: another.GetAPIVersion(), Kind: another.GetKind(), Name: another.GetName(), UID: another.GetUID()}})
+		},
+		"release": func(object, another *unstructured.Unstructured) {
+			labels := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+			maps.Copy(labels, object.GetLabels())
+			object.SetLabels(labels)
+			object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs", "meta.helm.sh/release-namespace": another.GetNamespace()})
+		},
+	}
 }
 
 // Stranger is an object of somebody else that has the name and the labels of one of a CR, and that CR.
@@ -45,15 +47,16 @@ type Stranger struct {
 // CR like the given one.
 func (g *Ground) Strangers(ctx context.Context, cr *unstructured.Unstructured, objects ...*unstructured.Unstructured) (made []*Stranger) {
 	ginkgo.GinkgoHelper()
+	owners := strangers()
 	for _, object := range objects {
-		for _, who := range slices.Sorted(maps.Keys(strangers)) {
+		for _, who := range slices.Sorted(maps.Keys(owners)) {
 			namespace := g.Namespace(ctx)
 			another := bare(cr, namespace)
 			another.SetName("another")
 			another.SetAnnotations(map[string]string{"ansible.sdk.operatorframework.io/paused": "true", "helm.sdk.operatorframework.io/paused": "true"})
 			g.Create(ctx, another)
 			s := &Stranger{ground: g, Called: fmt.Sprintf("%s/%s of %s", object.GetKind(), object.GetName(), who), CR: bare(cr, namespace), Object: bare(object, namespace)}
-			strangers[who](s.Object, another)
+			owners[who](s.Object, another)
 			s.given = s.Object.DeepCopy()
 			g.Create(ctx, s.Object)
 			made = append(made, s)
