@@ -77,7 +77,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		out, _ := d.here(0, "suspend", "--all", "--wait")
 		Expect(out).To(And(ContainSubstring("/good: is paused\n"), ContainSubstring("/bad: is paused\n")))
 		out, _ = d.here(1, "status")
-		Expect(out).To(And(MatchRegexp(` good +Paused +- `), MatchRegexp(` bad +Paused +Failed `)))
+		Expect(out).To(And(MatchRegexp(` good +True +Paused +- `), MatchRegexp(` bad +False +Paused +Failed `)))
 		_, said = d.here(2, "reconcile", "greeting/good")
 		Expect(said).To(ContainSubstring("it is paused: resume it"))
 
@@ -94,7 +94,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Eventually(func() string {
 			out, _ := d.here(0, "status")
 			return out
-		}).Should(And(MatchRegexp(` good +True +Successful +- +1 `), MatchRegexp(` bad +Successful +- +2 `)))
+		}).Should(And(MatchRegexp(` good +True +Successful +- +1 `), MatchRegexp(` bad +True +Successful +- +2 `)))
 	})
 	It("suspend at once what somebody has just resumed, and then nothing begins", func() {
 		for range 3 {
@@ -161,7 +161,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		elsewhere := &desk{Site: d.Site, dir: d.Dir, kubeconfig: d.kubeconfig}
 		elsewhere.here(0, "suspend", "notes/n", "--wait")
 		out, _ := d.here(0, "status", "note")
-		Expect(out).To(MatchRegexp(` n +Paused +- +1 `))
+		Expect(out).To(MatchRegexp(` n +True +Paused +- +1 `))
 		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(n), n)).To(Succeed())
 		Expect(n.GetAnnotations()).To(And(HaveKeyWithValue("helm.sdk.operatorframework.io/paused", "true"), HaveLen(2)))
 		elsewhere.here(0, "resume", "notes/n", "--wait")
