@@ -166,7 +166,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Expect(n.GetAnnotations()).To(And(HaveKeyWithValue("helm.sdk.operatorframework.io/paused", "true"), HaveLen(2)))
 		elsewhere.here(0, "resume", "notes/n", "--wait")
 		out, _ = d.here(0, "status", "note", "-o", "wide")
-		Expect(out).To(MatchRegexp(` n +Successful +- +1 +\d+\w+ +- +- +\S+ +note-0\.1\.0 \([0-9a-f]{12}\)`))
+		Expect(out).To(MatchRegexp(` n +True +Successful +- +1 +\d+\w+ +- +- +\S+ +note-0\.1\.0 \([0-9a-f]{12}\)`))
 	})
 	It("follow what happens", func(ctx context.Context) {
 		out := d.start("status", "--watch")
