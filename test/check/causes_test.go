@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,9 +28,7 @@ func (c cause) said(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	files := map[string]string{"watches.yaml": "- {group: example.com, version: v1, kind: Thing, role: thing}\n"}
-	for name, text := range c.files {
-		files[name] = text
-	}
+	maps.Copy(files, c.files)
 	if c.spec != "" {
 		files["config/crd/things.yaml"] = strings.Replace(definition([]string{"Thing", "Namespaced"}), "properties: {}}", "properties: {"+c.spec+"}}", 1)
 	}

@@ -16,6 +16,11 @@ import (
 
 // missingFiles adds templates and files that tasks and lookups name, and that are not there.
 func (p *Project) missingFiles(u *Unit) {
+	p.missingInTasks(u)
+	p.missingInLookups(u)
+}
+
+func (p *Project) missingInTasks(u *Unit) {
 	for _, t := range u.Tasks {
 		switch module := source.Plain(t.Module); {
 		case module == "template":
@@ -33,6 +38,9 @@ func (p *Project) missingFiles(u *Unit) {
 			}
 		}
 	}
+}
+
+func (p *Project) missingInLookups(u *Unit) {
 	for _, t := range u.Texts {
 		for _, l := range t.Analysis.Lookups {
 			part := map[string]string{"template": "templates", "file": "files"}[source.Plain(l.Plugin)]

@@ -81,6 +81,11 @@ func withoutTemplates(text string) (expression string, ok bool) {
 	if match := wholeTemplate.FindStringSubmatch(text); match != nil {
 		return strings.TrimSpace(match[1]), true
 	}
+	return withoutParts(text)
+}
+
+// withoutParts does so for a condition that has templates as parts, and no statements.
+func withoutParts(text string) (expression string, ok bool) {
 	var out strings.Builder
 	var inner []string // The pieces of a text in quotes, of which each second one is a template.
 	quote, begin := byte(0), 0

@@ -21,27 +21,34 @@ import (
 // one that is defined, and where nothing else can define it.
 func (p *Project) undefined(u *Unit) {
 	known, everywhere := u.known(), p.defined()
-	guarded, elsewhere := map[string]bool{}, u.definesElsewhere() || p.options.Env["ANSIBLE_VARS_PLUGINS"] != ""
-	for _, t := range u.Texts {
-		for _, name := range t.Analysis.Guarded {
-			guarded[name] = true
-		}
-	}
+	guarded, elsewhere := u.guarded(), u.definesElsewhere() || p.options.Env["ANSIBLE_VARS_PLUGINS"] != ""
 	places, sure := u.reads(func(name string) bool { return !known[name] && !everywhere[name] && !magic(name) })
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		meant := likely(name, known)
 		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
 			continue // The resource may have the list, and a loop's variable the name of one.
 		}
-		if meant == "" && (elsewhere || guarded[name] || u.Variables.Open) {
+		excused := elsewhere || guarded[name] || u.Variables.Open
+		if meant == "" && excused {
 			continue
 		}
 		severity := report.Warning
-		if sure[name] && !elsewhere && !guarded[name] && !u.Variables.Open {
+		if sure[name] && !excused {
 			severity = report.Error
 		}
 		p.undefinedName(severity, name, meant, places[name])
 	}
+}
+
+// guarded returns the variables that a text reads only if they are defined.
+func (u *Unit) guarded() map[string]bool {
+	guarded := map[string]bool{}
+	for _, t := range u.Texts {
+		for _, name := range t.Analysis.Guarded {
+			guarded[name] = true
+		}
+	}
+	return guarded
 }
 
 // reads returns the places, in their order, that read each variable of which wanted is true, and the
@@ -73,16 +80,34 @@ func (u *Unit) surely(t *source.Text) bool {
 		return false
 	}
 	for around := t.Task; around != nil; around = around.Parent {
-		when := around.Keys["when"]
-		own := around == t.Task && t.Where == "when" && (t.Node == when || len(when.Content) > 0 && t.Node == when.Content[0])
-		literal := around.Loop == nil || around.Loop.Kind == yaml.SequenceNode && len(around.Loop.Content) > 0 || around == t.Task && t.Where == "loop"
-		if around.Unsure || when != nil && !own || !literal || around.Keys["ignore_errors"] != nil || around.Keys["tags"] != nil || around.Keys["rescue"] != nil {
+		if around.Unsure || mayBeSkipped(around, t) || mayLoopOverNothing(around, t) ||
+			around.Keys["ignore_errors"] != nil || around.Keys["tags"] != nil || around.Keys["rescue"] != nil {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(u.Tasks, func(other *source.Task) bool {
 		return source.Plain(other.Module) == "meta" && strings.HasPrefix(source.Scalar(other.Args), "end_")
 	})
+}
+
+// mayBeSkipped reports whether the task or block has a condition that may keep it from evaluating the text. The text
+// itself, as the condition or the first of a list, does not.
+func mayBeSkipped(around *source.Task, t *source.Text) bool {
+	when := around.Keys["when"]
+	if when == nil {
+		return false
+	}
+	own := around == t.Task && t.Where == "when" && (t.Node == when || len(when.Content) > 0 && t.Node == when.Content[0])
+	return !own
+}
+
+// mayLoopOverNothing reports whether the task or block has a loop that may have no items, so that the text is not
+// evaluated. The loop's own text is.
+func mayLoopOverNothing(around *source.Task, t *source.Text) bool {
+	if around.Loop == nil || around == t.Task && t.Where == "loop" {
+		return false
+	}
+	return around.Loop.Kind != yaml.SequenceNode || len(around.Loop.Content) == 0
 }
 
 // likely returns the known name that somebody meant, "" if none is near.

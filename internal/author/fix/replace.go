@@ -69,6 +69,11 @@ func extent(text string, n *yaml.Node) (int, error) {
 		}
 		return len(n.Value), nil
 	}
+	return quotedExtent(text)
+}
+
+// quotedExtent returns it for a scalar in quotes, which ends in its first line.
+func quotedExtent(text string) (int, error) {
 	quote := text[0]
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {

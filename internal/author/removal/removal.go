@@ -129,15 +129,16 @@ func (r *Removal) delete(ctx context.Context, help func() error) error {
 func (r *Removal) late(ctx context.Context, left []*unstructured.Unstructured, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	text := "the removal has begun, and these objects are still there:"
+	var text strings.Builder
+	text.WriteString("the removal has begun, and these objects are still there:")
 	for _, object := range left {
-		text += fmt.Sprintf("\n  %s %s", object.GetKind(), nameOf(object))
+		text.WriteString("\n  " + object.GetKind() + " " + nameOf(object))
 	}
 	resources, err := r.resources(ctx)
 	if len(resources) > 0 {
-		text += "\nThey may wait for these custom resources, whose finalizers others have to remove:\n" + lines(resources)
+		text.WriteString("\nThey may wait for these custom resources, whose finalizers others have to remove:\n" + lines(resources))
 	}
-	return errors.Join(errors.New(text), failed, err)
+	return errors.Join(errors.New(text.String()), failed, err)
 }
 
 // resource is a custom resource.

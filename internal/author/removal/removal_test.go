@@ -3,6 +3,7 @@ package removal
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,10 +49,8 @@ type cluster struct {
 
 func (c *cluster) has(object client.Object) bool {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
-	for _, name := range c.deleted {
-		if name == kind {
-			return kind == "CustomResourceDefinition" && len(c.held()) > 0
-		}
+	if slices.Contains(c.deleted, kind) {
+		return kind == "CustomResourceDefinition" && len(c.held()) > 0
 	}
 	return true
 }

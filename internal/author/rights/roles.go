@@ -158,7 +158,7 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 	for i, n := range r.list.Content {
 		one := rule{
 			node: n, groups: list(n, "apiGroups"), resources: list(n, "resources"), verbs: list(n, "verbs"),
-			narrow: source.Field(n, "resourceNames") != nil || hasAlias(n), first: n.Line, last: n.Line,
+			narrow: source.Field(n, "resourceNames") != nil || hasAlias(n), first: n.Line,
 		}
 		if names := list(n, "resourceNames"); slices.Equal(one.verbs, []string{"bind"}) || slices.Equal(one.verbs, []string{"impersonate"}) {
 			one.names, one.narrow = names, len(names) > 1 || hasAlias(n)
@@ -170,15 +170,7 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		if i+1 < len(r.list.Content) {
 			end = r.list.Content[i+1].Line - 1
 		}
-		for number := n.Line + 1; number <= end; number++ {
-			text := strings.TrimLeft(lines[number-1], " ")
-			if text != "" && len(lines[number-1])-len(text) < r.list.Column {
-				break
-			}
-			if text != "" {
-				one.last = number
-			}
-		}
+		one.last = lastLine(lines, n.Line, end, r.list.Column)
 		for number := n.Line - 1; number > r.at.Line && strings.HasPrefix(strings.TrimLeft(lines[number-1], " "), "#"); number-- {
 			one.comments = append([]string{lines[number-1]}, one.comments...)
 		}
@@ -186,6 +178,22 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		r.rules = append(r.rules, one)
 	}
 	return r
+}
+
+// lastLine returns the last line of an item of a list that begins at first and has ended at end: no line with text
+// in it is indented less than column.
+func lastLine(lines []string, first, end, column int) int {
+	last := first
+	for number := first + 1; number <= end; number++ {
+		text := strings.TrimLeft(lines[number-1], " ")
+		if text != "" && len(lines[number-1])-len(text) < column {
+			break
+		}
+		if text != "" {
+			last = number
+		}
+	}
+	return last
 }
 
 // rooted writes the path that means all of them as one with a slash, which means the same.

@@ -57,12 +57,7 @@ func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, modu
 	group, resource, read := kind.group, kind.resource, reading(o)
 	switch module {
 	case "k8s":
-		for _, state := range States(u, i, t) {
-			c.task(o.Position, group, resource, verbs(t, o, state)...)
-			if state == "present" {
-				c.children(u, o, kind)
-			}
-		}
+		c.states(u, i, t, o, kind)
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
 	case "k8s_require_owned":
@@ -88,13 +83,29 @@ func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, modu
 		c.task(o.Position, group, resource, read, "patch")
 		c.task(o.Position, "apps", map[bool]string{true: "replicasets", false: "controllerrevisions"}[resource == "deployments"], "list")
 	case "k8s_log":
-		c.task(o.Position, group, resource, read)
-		c.task(o.Position, "", "pods/log", "get")
-		if resource != "pods" || read == "list" {
-			c.task(o.Position, "", "pods", "list")
-		}
+		c.logs(o, kind)
 	default:
 		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
+	}
+}
+
+// states adds what the module k8s needs for one kind, in each state that it may be asked for.
+func (c *Collector) states(u *source.Unit, i *source.Index, t *source.Task, o Object, kind served) {
+	for _, state := range States(u, i, t) {
+		c.task(o.Position, kind.group, kind.resource, verbs(t, o, state)...)
+		if state == "present" {
+			c.children(u, o, kind)
+		}
+	}
+}
+
+// logs adds what the module k8s_log needs for one kind.
+func (c *Collector) logs(o Object, kind served) {
+	read := reading(o)
+	c.task(o.Position, kind.group, kind.resource, read)
+	c.task(o.Position, "", "pods/log", "get")
+	if kind.resource != "pods" || read == "list" {
+		c.task(o.Position, "", "pods", "list")
 	}
 }
 
