@@ -47,7 +47,7 @@ func TestALaterRunOfAReadyCRDoesNotSetReconciling(t *testing.T) {
 }
 
 // restart forgets all that a manager has in memory.
-func (b *bench) restart() { b.states = states{} } //nolint:govet // Nobody holds its lock.
+func (b *bench) restart() { b.states = states{} } // Nobody holds its lock.
 
 func TestAFailureThatStaysTheSameStalls(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{}) // The longest pause is a minute.

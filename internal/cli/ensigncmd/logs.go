@@ -128,7 +128,7 @@ func (f *logsFlags) fromFile(cmd *cobra.Command, word, name string, to *crlog.Pr
 			return err
 		}
 	}
-	defer input.Close()
+	defer func() { _ = input.Close() }() // It was only read.
 	if err := to.Copy(object, input); err != nil || to.Printed() {
 		return err
 	}

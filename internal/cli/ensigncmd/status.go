@@ -85,14 +85,7 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	rows, errs := view.Look(cmd.Context())
-	failed := f.report(cmd, errs)
-	if len(args) == 0 && f.group == "" && projectInGo() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: kinds that the program of this project watches in Go are left out: name them, or give --group")
-	}
-	if f.notReady {
-		rows = slices.DeleteFunc(rows, func(r fleet.Row) bool { return r.Ready == "True" })
-	}
+	rows, failed := f.look(cmd, args, view)
 	if f.structured() {
 		return errors.Join(write(cmd.OutOrStdout(), f.output, rows), exitOf(failed, rows))
 	}
@@ -112,6 +105,20 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, table.Print([]fleet.Row{row}, time.Now()))
 	})
 	return err
+}
+
+// look returns the rows to show first, and says what is left out. failed is true if something could not
+// be looked at.
+func (f *statusFlags) look(cmd *cobra.Command, args []string, view fleet.View) (rows []fleet.Row, failed bool) {
+	rows, errs := view.Look(cmd.Context())
+	failed = f.report(cmd, errs)
+	if len(args) == 0 && f.group == "" && projectInGo() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: kinds that the program of this project watches in Go are left out: name them, or give --group")
+	}
+	if f.notReady {
+		rows = slices.DeleteFunc(rows, func(r fleet.Row) bool { return r.Ready == "True" })
+	}
+	return rows, failed
 }
 
 // projectInGo reports whether the working directory has a project of "init --go".

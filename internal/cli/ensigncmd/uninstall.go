@@ -62,7 +62,7 @@ func (f *uninstallFlags) execute(cmd *cobra.Command) error {
 		}
 		in = file
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // It was only read.
 	objects, err := removal.Read(in)
 	if err != nil {
 		return fmt.Errorf("read the objects of -f %s: %w", f.file, err)

@@ -94,12 +94,11 @@ func (r Report) readiness(current map[string]any) (set []metav1.Condition, remov
 func (r Report) kstatus(current map[string]any, list []any) (set []metav1.Condition, removed []string) {
 	settled, ready := r.settled(current, list), r.about(list, Ready)
 	neither := []string{string(Reconciling), string(Stalled)}
-	message := bounded(r.outcome.Message, maxReadyMessage)
 	switch r.moment {
 	case momentSucceeded:
 		return r.healthy(ready), neither
 	case momentConfirmed:
-		if _, any := find(list, Ready); any == nil {
+		if _, found := find(list, Ready); found == nil {
 			return r.healthy(ready), nil
 		}
 	case momentObserved:
@@ -109,18 +108,7 @@ func (r Report) kstatus(current map[string]any, list []any) (set []metav1.Condit
 	case momentStarts:
 		return r.starting(list, settled, ready)
 	case momentFailed:
-		stalled := r.about(list, Stalled)
-		switch {
-		case r.outcome.Reason == content.ReasonInvalidAnnotation && settled:
-			return nil, nil // The generation had succeeded, and its objects are as they were.
-		case r.nothingRan, r.stalled, stalled != nil && SameFailure(lastOf(list), r.outcome):
-			return []metav1.Condition{
-				condition(Ready, metav1.ConditionFalse, r.outcome.Reason, message), condition(Stalled, metav1.ConditionTrue, r.outcome.Reason, message),
-			}, neither[:1]
-		}
-		return []metav1.Condition{
-			condition(Ready, metav1.ConditionFalse, r.outcome.Reason, message), condition(Reconciling, metav1.ConditionTrue, ReasonRetrying, message),
-		}, neither[1:]
+		return r.failing(list, settled)
 	case momentCanceled:
 		if r.stalled && !settled {
 			return []metav1.Condition{
@@ -156,6 +144,23 @@ func (r Report) starting(list []any, settled bool, ready map[string]any) (set []
 		set = append(set, condition(Reconciling, metav1.ConditionTrue, ReasonRunning, messageRunning))
 	}
 	return set, []string{string(Stalled)}
+}
+
+// failing is kstatus for a failure.
+func (r Report) failing(list []any, settled bool) (set []metav1.Condition, removed []string) {
+	message := bounded(r.outcome.Message, maxReadyMessage)
+	stalled := r.about(list, Stalled)
+	switch {
+	case r.outcome.Reason == content.ReasonInvalidAnnotation && settled:
+		return nil, nil // The generation had succeeded, and its objects are as they were.
+	case r.nothingRan, r.stalled, stalled != nil && SameFailure(lastOf(list), r.outcome):
+		return []metav1.Condition{
+			condition(Ready, metav1.ConditionFalse, r.outcome.Reason, message), condition(Stalled, metav1.ConditionTrue, r.outcome.Reason, message),
+		}, []string{string(Reconciling)}
+	}
+	return []metav1.Condition{
+		condition(Ready, metav1.ConditionFalse, r.outcome.Reason, message), condition(Reconciling, metav1.ConditionTrue, ReasonRetrying, message),
+	}, []string{string(Stalled)}
 }
 
 // isRefusal reports whether the reason of Stalled ends with the next run.

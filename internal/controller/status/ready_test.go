@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,9 +121,7 @@ func TestAReadyOfTheContent(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			_, got := sequence(t, written, test.reports...)
 			want := map[string]string{"Ready": test.want}
-			for kind, value := range test.last {
-				want[kind] = value
-			}
+			maps.Copy(want, test.last)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

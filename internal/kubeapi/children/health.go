@@ -57,6 +57,25 @@ type healths struct {
 	waiting map[ledger.CR]time.Time
 }
 
+// put notes a child that is not Current.
+func (h *healths) put(cr ledger.CR, key childKey, child sick) {
+	if h.sick == nil {
+		h.sick = map[ledger.CR]map[childKey]sick{}
+	}
+	if h.sick[cr] == nil {
+		h.sick[cr] = map[childKey]sick{}
+	}
+	h.sick[cr][key] = child
+}
+
+// remove forgets a child, and its CR with the last one.
+func (h *healths) remove(cr ledger.CR, key childKey) {
+	delete(h.sick[cr], key)
+	if len(h.sick[cr]) == 0 {
+		delete(h.sick, cr)
+	}
+}
+
 // Health returns the health of a CR's children. It is called again for a CR, by the function of Follow
 // with no text, when the result has changed or becomes known.
 func (c *Children) Health(watch schema.GroupVersionKind, name types.NamespacedName) Health {
@@ -124,10 +143,7 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 	_, waits := c.healths.waiting[cr]
 	old, was := c.healths.sick[cr][key]
 	if after == nil || after.Health == nil || !f.owns(cr, after) || rule.Ignores(f.kind.Kind, object.Name) {
-		delete(c.healths.sick[cr], key)
-		if len(c.healths.sick[cr]) == 0 {
-			delete(c.healths.sick, cr)
-		}
+		c.healths.remove(cr, key)
 		return was || waits
 	}
 	child := sick{text: f.kind.Kind + " " + object.Name + ": " + after.Health.Message, overdue: old.overdue}
@@ -137,13 +153,7 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 	case !was && (initial || before != nil):
 		child.overdue = now.Add(healthPause)
 	}
-	if c.healths.sick == nil {
-		c.healths.sick = map[ledger.CR]map[childKey]sick{}
-	}
-	if c.healths.sick[cr] == nil {
-		c.healths.sick[cr] = map[childKey]sick{}
-	}
-	c.healths.sick[cr][key] = child
+	c.healths.put(cr, key, child)
 	return child != old || waits
 }
 

@@ -44,15 +44,9 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 			return refusal(http.StatusBadRequest, "strict decoding error: %v", err)
 		}
 	}
-	labels, err := p.labels(q)
+	target, err := p.target(q, write)
 	if err != nil {
 		return err
-	}
-	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
-	target.MarkedOnly = len(labels) > 0 && q.info.APIGroup == "apiextensions.k8s.io" && q.info.Resource == "customresourcedefinitions"
-	if q.session.Release {
-		name := cmp.Or(q.info.Name, write.Name())
-		target.Annotated = q.session.Deleting || q.info.APIGroup == "" && q.info.Resource == "secrets" && ownership.IsRecord(name)
 	}
 	live, err := p.lookUp(q, write.Needs(target))
 	switch {
@@ -70,6 +64,21 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	}
 	q.replaceBody(body, contentType)
 	return nil
+}
+
+// target returns what the write is to give its object.
+func (p *Proxy) target(q *request, write *ownership.Write) (ownership.Target, error) {
+	labels, err := p.labels(q)
+	if err != nil {
+		return ownership.Target{}, err
+	}
+	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
+	target.MarkedOnly = len(labels) > 0 && q.info.APIGroup == "apiextensions.k8s.io" && q.info.Resource == "customresourcedefinitions"
+	if q.session.Release {
+		name := cmp.Or(q.info.Name, write.Name())
+		target.Annotated = q.session.Deleting || q.info.APIGroup == "" && q.info.Resource == "secrets" && ownership.IsRecord(name)
+	}
+	return target, nil
 }
 
 // lookUp returns what is needed of the live object.

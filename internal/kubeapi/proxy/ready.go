@@ -47,13 +47,18 @@ func (p *Proxy) reportReady(w http.ResponseWriter, q *request) error {
 	if !bytes.Contains(body, []byte("Ready")) {
 		return nil
 	}
-	plain, err := boundedyaml.ToJSON(body) // JSON is YAML.
-	var value any
-	if err != nil || utiljson.Unmarshal(plain, &value) != nil {
-		return nil //nolint:nilerror // The API server says what is wrong with it.
-	}
-	eachReady(value, q.session.Ready)
+	eachReady(decoded(body), q.session.Ready)
 	return nil
+}
+
+// decoded returns the value of a body in JSON or YAML, and nil of any other: the API server says what is
+// wrong with it.
+func decoded(body []byte) (value any) {
+	plain, err := boundedyaml.ToJSON(body) // JSON is YAML.
+	if err != nil || utiljson.Unmarshal(plain, &value) != nil {
+		return nil
+	}
+	return value
 }
 
 // eachReady calls report with each condition Ready in a body, wherever the format of a patch has it.

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -43,9 +44,7 @@ func TestAReadyOfARun(t *testing.T) {
 				t.Fatal(err)
 			}
 			header := map[string]string{"Content-Type": c.format}
-			for name, value := range c.header {
-				header[name] = value
-			}
+			maps.Copy(header, c.header)
 			if code, _ := connect(t, kubeconfig).do(c.method, c.path, c.body, header); code >= http.StatusInternalServerError {
 				t.Errorf("got %d", code)
 			}
