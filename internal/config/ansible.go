@@ -18,7 +18,7 @@ import (
 //     ANSIBLE_CONFIG names another.
 //   - Paths below ImageDir in that file mean the project's directory.
 //   - Relative paths in variables of Ansible begin in the manager's working directory.
-//   - So do paths of the configuration file for which Ansible takes its own working directory: they
+//   - Paths of the configuration file for which Ansible takes its own working directory begin there, too: they
 //     stand in the environment, which goes before the file. Others begin in the file's directory.
 //   - The directories with callback plugins of a configuration file stand there too, because
 //     ansible-runner sets the variable.

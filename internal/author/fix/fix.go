@@ -39,8 +39,8 @@ type Change struct {
 	Edits int
 }
 
-// Plan returns the files with the edits in them, and the edits that are refused. It writes nothing. Of several
-// edits of one scalar, which units with the same file may have, the longest counts.
+// Plan returns the files with the edits in them, and the edits that are refused. It writes nothing. The longest
+// of several edits of one scalar counts: units with the same file may have several.
 func Plan(edits []Edit) (changes []Change, refused []Refusal) {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b Edit) int {
@@ -81,7 +81,7 @@ func (c Change) Diff(name string) string {
 	return text
 }
 
-// Write writes the file of the project in dir, unless it has changed meanwhile.
+// Write writes the file of the project in dir, unless it has changed since it was read.
 func (c Change) Write(dir string) error {
 	if text, err := os.ReadFile(c.File); err != nil || string(text) != c.Before {
 		return fmt.Errorf("%s: the file has changed since it was read; run the command again", c.File)

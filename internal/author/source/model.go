@@ -65,8 +65,8 @@ type Task struct {
 	// RoleDir is the directory of the task's role, "" in a playbook.
 	RoleDir string
 	Parent  *Task
-	// Unsure is set for a task that a run may pass over for another reason than its own keywords and those of
-	// its parents: a handler, a rescue, a role with a condition, or an include of which the name is guessed.
+	// Unsure is set for a task that a run may skip for another reason than its own keywords and those of
+	// its parents. It stands in a handler, a rescue, a role with a condition, or a file whose name is guessed.
 	Unsure bool
 
 	collection string

@@ -14,7 +14,7 @@ import (
 )
 
 // Check returns an error if path, which is relative to the directory root, leads through a symbolic
-// link, or is one. What does not exist is no error.
+// link, or is one. A missing file is not an error.
 func Check(root, path string) error {
 	path = filepath.Clean(filepath.FromSlash(path))
 	if !filepath.IsLocal(path) {
@@ -46,8 +46,8 @@ func Link(root, path, target string) error {
 	return within(root, path, func(dir *os.Root, path string) error { return dir.Symlink(filepath.FromSlash(target), path) })
 }
 
-// Replace replaces the content of a file, whose mode stays. Whoever reads it meanwhile, such as a
-// manager that starts, gets the whole of one version.
+// Replace replaces the content of a file, whose mode stays. A reader, such as a
+// manager that starts, always gets the whole of one version.
 func Replace(root, path string, content []byte) error {
 	return within(root, path, func(dir *os.Root, path string) error {
 		info, err := dir.Lstat(path)

@@ -33,7 +33,7 @@ type Applier struct {
 
 // Options are those of one apply.
 type Options struct {
-	// DryRun changes nothing. An object that is missing is not tried, but for a Job: a policy may say when the
+	// DryRun changes nothing. An object that is missing is not tried, except a Job: a policy may say when the
 	// cluster deletes it.
 	DryRun bool
 	// New is true for an object that is not there: it is created, or tried with DryRun, without a look. An object

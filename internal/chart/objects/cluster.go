@@ -42,7 +42,7 @@ func or(text, instead string) string {
 
 // ByCluster returns the fields of an object that the cluster fills whatever the chart says there:
 // what the chart has is a placeholder, and never what another client has changed. Fields of which
-// the chart says nothing are not among them, but for the replicas of what is scaled. It changes nothing.
+// the chart says nothing are not among them, except the replicas of what is scaled. It changes nothing.
 func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace string) []Pointer {
 	var all []Pointer
 	add := func(placeholder func(any) bool, pointer ...string) {

@@ -44,8 +44,8 @@ Pod Security accepts the operator's pod. It changes nothing there.
 With --fix it rewrites what is mechanical in a migration to ansible-core 2.19: conditions
 that are not boolean or have templates, numbers where the API server wants text, and
 modules that have another name now. It shows the changes as a diff, writes the files, and
-checks again. It changes the one value alone; comments and layout stay. What it cannot
-rewrite like that it names with the reason.
+checks again. It changes the one value alone; comments and layout stay. It names the findings that it cannot rewrite,
+with the reason.
 
 A comment at the line of a finding silences it, with a reason:
   # ensign: ignore=ID reason

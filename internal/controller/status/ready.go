@@ -21,7 +21,7 @@ const (
 	Stalled Type = "Stalled"
 )
 
-// Who writes Ready. Otherwise the content does for each CR whose runs have written it.
+// These constants name the writer of Ready. Without one, the content writes it for each CR whose runs have written it.
 const (
 	ReadyByManager = "manager"
 	ReadyByContent = "content"
