@@ -1,6 +1,6 @@
 // Package fix replaces scalars of YAML files. It changes the bytes of the one scalar at its line and column, so
-// that comments and the layout of the file stay, and refuses what it cannot replace like that: scalars of several
-// lines, with an anchor or with a tag. It reads each file again and compares it, so that nothing else changes.
+// that comments and the layout of the file stay. It refuses scalars of several lines, with an anchor or with a
+// tag. It reads each file again and compares it, so that nothing else changes.
 package fix
 
 import (
