@@ -75,7 +75,9 @@ var _ = Describe("the requests of a run", Serial, func() {
 			Consistently(ctx, s.Condition(cr, "Successful"), site.Calm).Should(HaveField("Status", "True"))
 			counts[step.name] = sum(step.name, requests(s, log))
 		}
-		const most = 35 // With the reads and writes of the CR.
+		// With the reads and writes of the CR. The former operator makes 37 at an installation. Of each object Helm asks
+		// whether another release has it, the API proxy reads its owners, and it is compared when all is done.
+		const most = 38
 		Expect(counts).To(And(HaveKeyWithValue("install", BeNumerically("<=", most)), HaveKeyWithValue("upgrade", BeNumerically("<=", most))))
 	})
 })

@@ -23,6 +23,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
@@ -118,6 +119,9 @@ func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 			return err
 		}
 	}
+	if _, err := r.capabilities(); err != nil { // Helm itself would ask once more.
+		return err
+	}
 	if r.Action == order.Upgrade {
 		working("upgrade")
 		return r.upgrade(ctx)
@@ -147,7 +151,7 @@ func (r *run) evaluate(ctx context.Context, c *chart.Chart) template.FuncMap {
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
-	flags := genericclioptions.NewConfigFlags(false)
+	flags := genericclioptions.NewConfigFlags(true) // One discovery client for all.
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &o.Namespace
 	flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.QPS = -1 // The API server has priority and fairness.
@@ -167,7 +171,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	}
 	r.client = &helmclient.Client{
 		Client: helm, Objects: r.cluster.Client, Timeout: o.Timeout, Until: time.Now().Add(o.Timeout),
-		Applier: objects.Applier{Name: o.Name, Namespace: o.Namespace, Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient},
+		Applier: objects.Applier{Name: o.Name, Namespace: o.Namespace, Owner: types.UID(o.Seal.Owner.UID), Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient},
 	}
 	r.client.Own = func(live metav1.Object) bool { return records.Linked(live, o.Seal.Owner) }
 	r.config.KubeClient = r.client

@@ -32,7 +32,7 @@ func (w *work) detector(f *found) *objects.Detector {
 	return &objects.Detector{
 		Cluster: f.cluster, Saw: w.saw(&f.sight), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
 		Applier: objects.Applier{
-			Name: w.name, Namespace: w.namespace, Ignored: objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore),
+			Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore),
 			ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
 		},
 	}

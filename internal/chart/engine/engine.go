@@ -91,6 +91,8 @@ type work struct {
 	values   *values.Values
 	fault    error
 	settings settings
+	// looked is how Settled found the release; nil if it did not find out.
+	looked *found
 
 	origins
 	remote remote
@@ -181,9 +183,11 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	if lacks, ok := errors.AsType[valuesError](err); ok {
 		return w.hide(w.waiting(ctx, lacks)), true
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return content.Result{}, false // Run meets the same error and reports it.
+	}
+	w.looked = &found
+	switch {
 	case w.finalizing:
 		return w.goneSoon(ctx, found)
 	case found.State != release.InSync || w.requested:
@@ -215,7 +219,7 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	case w.name == "":
 		return w.removed(ctx)
 	}
-	found, err := w.look(ctx, job)
+	found, err := w.lookOnce(ctx, job)
 	if lacks, ok := errors.AsType[valuesError](err); ok {
 		return w.waiting(ctx, lacks)
 	}

@@ -61,6 +61,15 @@ type found struct {
 // last returns the last revision that the manager has made; nil if there is none.
 func (f found) last() *release.Release { return f.history.Last }
 
+// lookOnce returns what Settled has found just before, or looks.
+func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
+	if f := w.looked; f != nil {
+		w.looked = nil
+		return *f, nil
+	}
+	return w.look(ctx, job)
+}
+
 // look reads the release and, if it is in sync, compares its objects. It changes nothing. A
 // drift that is only warned of leaves the release in sync. Where an object could not be compared
 // for now, that is an error only if no other is to be repaired.

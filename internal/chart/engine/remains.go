@@ -17,15 +17,13 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	chartobjects "github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 )
 
 // settleTime is how long a run waits for objects that are being deleted. After that the CR waits
 // without a run.
 const settleTime = 10 * time.Second
-
-// keepPolicy is Helm's annotation for objects that outlive their release.
-const keepPolicy = "helm.sh/resource-policy"
 
 // remains are the objects of a release that are not gone, described for people.
 type remains struct {
@@ -155,7 +153,7 @@ func recordedObjects(h release.History) (all []recorded, err error) {
 		objects, parseErr := manifest.Parse(text)
 		err = errors.Join(err, parseErr)
 		for _, one := range objects {
-			if !strings.EqualFold(strings.TrimSpace(one.GetAnnotations()[keepPolicy]), "keep") {
+			if !chartobjects.IsKept(one) {
 				all = append(all, recorded{one, hook})
 			}
 		}

@@ -24,6 +24,8 @@ import (
 type Applier struct {
 	// Name and Namespace are the release's.
 	Name, Namespace string
+	// Owner is the UID of the CR of the release.
+	Owner types.UID
 	// Ignored are the fields that others may change, and Scaled the objects of the release that it scales.
 	Ignored Ignored
 	Scaled  Scaled
@@ -183,11 +185,28 @@ func (a *application) create(ctx context.Context) (created *unstructured.Unstruc
 // should not be there.
 func (a *application) serverSide(ctx context.Context) (*unstructured.Unstructured, error) {
 	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(a.want.Object); err != nil {
+	if err := json.NewEncoder(&body).Encode(a.withOwner().Object); err != nil {
 		return nil, err
 	}
 	force := !a.New
 	return a.client.Patch(ctx, a.want.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: FieldManager, Force: &force, DryRun: dry(a.DryRun)})
+}
+
+// withOwner returns the object with the live object's reference to the CR, if it has one: the API proxy would
+// read the object to add it.
+func (a *application) withOwner() *unstructured.Unstructured {
+	if a.live == nil || IsKept(a.want) {
+		return a.want
+	}
+	is := func(o metav1.OwnerReference) bool { return a.Owner != "" && o.UID == a.Owner }
+	wanted, there := a.want.GetOwnerReferences(), a.live.GetOwnerReferences()
+	at := slices.IndexFunc(there, is)
+	if at < 0 || slices.ContainsFunc(wanted, is) {
+		return a.want
+	}
+	owned := a.want.DeepCopy()
+	owned.SetOwnerReferences(append(wanted, there[at]))
+	return owned
 }
 
 func dry(run bool) []string {
@@ -226,6 +245,8 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 		return a.applyAgain(ctx, applied)
 	case !isFormal(refusal):
 		return applied, nil, refusal
+	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
+		return a.byServer(ctx)
 	}
 	if !wasPatched || a.DryRun {
 		tried, err := a.patch(ctx, patchManager, true)
@@ -401,8 +422,11 @@ func holdsAll(set *fieldpath.Set, at fieldpath.Path, value any) bool {
 func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*unstructured.Unstructured, error) {
 	excluded := rivals(a.want, a.live)
 	patched, refusal := a.patchOf(ctx, manager, excluded, dryRun)
-	if !apierrors.IsInvalid(refusal) {
+	switch {
+	case !apierrors.IsInvalid(refusal):
 		return patched, refusal
+	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
+		return a.patch(ctx, manager, dryRun)
 	}
 	d, err := displace(a.live, a.want, a.before, excluded, refusal, a.tryUpdate(ctx))
 	if d == nil || err != nil {

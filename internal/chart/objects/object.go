@@ -23,6 +23,14 @@ func Marks(namespace, name string) (labels, annotations map[string]string) {
 	return map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{releaseName: name, releaseNamespace: namespace}
 }
 
+// KeepPolicy is Helm's annotation for objects that outlive their release.
+const KeepPolicy = "helm.sh/resource-policy"
+
+// IsKept reports whether an object outlives its release.
+func IsKept(object metav1.Object) bool {
+	return strings.EqualFold(strings.TrimSpace(object.GetAnnotations()[KeepPolicy]), "keep")
+}
+
 // OtherRelease returns the release that Helm's annotations on an object name, if it is not this one.
 func OtherRelease(object metav1.Object, namespace, name string) string {
 	annotations := object.GetAnnotations()

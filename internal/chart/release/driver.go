@@ -27,13 +27,16 @@ type Driver struct {
 	Manifest func(manifest string) (string, error)
 
 	helm *driver.Secrets
+	// listed are the revisions as they were listed since the last write; nil: they are listed anew. A CR has one run
+	// at a time, so nobody else writes what Helm is shown.
+	listed []Revision
 	// uninstalling is true while an uninstallation is at work.
 	uninstalling atomic.Bool
 }
 
 // NewDriver returns the storage of the release that the records are of.
 func NewDriver(r *Records) *Driver {
-	return &Driver{Records: r, helm: driver.NewSecrets(fittingSecrets{r.secrets})}
+	return &Driver{Records: r, helm: driver.NewSecrets(recordSecrets{r.secrets, annotationsOf(r.Seal.Owner)})}
 }
 
 // Name implements driver.Driver.
@@ -66,6 +69,7 @@ func (d *Driver) write(r helmrelease.Releaser, send func(*Release) error) error 
 	if err != nil {
 		return err
 	}
+	d.listed = nil
 	return send(record)
 }
 
@@ -107,16 +111,19 @@ func (d *Driver) Query(labels map[string]string) ([]helmrelease.Releaser, error)
 // sealed returns the sealed revisions that are wanted, or driver.ErrReleaseNotFound.
 func (d *Driver) sealed(wanted func(Revision) bool) ([]helmrelease.Releaser, error) {
 	ctx := context.Background() // Helm's storage has none.
-	all, err := d.list(ctx)
-	if err != nil {
-		return nil, err
+	if d.listed == nil {
+		all, err := d.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.listed = append(make([]Revision, 0, len(all)), all...)
 	}
 	var found []helmrelease.Releaser
-	for i := range all {
-		if !all[i].claimsSeal || !wanted(all[i]) {
+	for i := range d.listed {
+		if !d.listed[i].claimsSeal || !wanted(d.listed[i]) {
 			continue
 		}
-		record, err := d.open(ctx, &all[i])
+		record, err := d.open(ctx, &d.listed[i])
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +149,7 @@ func (d *Driver) Delete(key string) (helmrelease.Releaser, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.listed = nil
 	return found, orGone(d.secrets.Delete(context.Background(), key, metav1.DeleteOptions{}))
 }
 
@@ -166,6 +174,7 @@ func (d *Driver) TakeOver(ctx context.Context, stub func(manifests []string) (st
 			return fmt.Errorf("take over release %q: %w", d.Records.Name, err)
 		}
 	}
+	d.listed = nil
 	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Sealed })
 }
 

@@ -60,6 +60,14 @@ func Linked(object metav1.Object, owner order.Owner) bool {
 	return false
 }
 
+// annotationsOf returns operator-lib's annotations that link an object to the CR.
+func annotationsOf(owner order.Owner) map[string]string {
+	return map[string]string{
+		libhandler.TypeAnnotation:           schema.GroupKind{Group: owner.Group, Kind: owner.Kind}.String(),
+		libhandler.NamespacedNameAnnotation: owner.Namespace + "/" + owner.Name,
+	}
+}
+
 // Refers reports whether an object has an owner reference to the CR: the garbage collector deletes it
 // with the CR.
 func Refers(object metav1.Object, owner order.Owner) bool {

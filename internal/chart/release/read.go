@@ -10,13 +10,11 @@ import (
 	"strconv"
 	"sync"
 
-	libhandler "github.com/operator-framework/operator-lib/handler"
 	"helm.sh/helm/v4/pkg/storage"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -194,11 +192,7 @@ func (r *Records) read(ctx context.Context, revision Revision) (*Release, error)
 // Unlink has the records name the CR by annotations that refer to it as their owner: in a deletion in
 // the foreground the garbage collector deletes what refers to the owner, before any hook runs.
 func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
-	owner := r.Seal.Owner
-	annotations := map[string]string{
-		libhandler.TypeAnnotation:           schema.GroupKind{Group: owner.Group, Kind: owner.Kind}.String(),
-		libhandler.NamespacedNameAnnotation: owner.Namespace + "/" + owner.Name,
-	}
+	owner, annotations := r.Seal.Owner, annotationsOf(r.Seal.Owner)
 	for _, revision := range revisions {
 		others := slices.DeleteFunc(slices.Clone(revision.references), func(o metav1.OwnerReference) bool { return o.UID == types.UID(owner.UID) })
 		if len(others) == len(revision.references) {

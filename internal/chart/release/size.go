@@ -49,16 +49,27 @@ func checkShape(text []byte) error {
 	return nil
 }
 
-// fittingSecrets creates no Secret whose record is larger than the API server takes: its refusal
-// names neither the cause nor a remedy.
-type fittingSecrets struct{ clientv1.SecretInterface }
+// recordSecrets writes records that name their CR by annotations. It creates no Secret whose record is larger than
+// the API server takes, whose refusal names neither the cause nor a remedy.
+type recordSecrets struct {
+	clientv1.SecretInterface
+
+	annotations map[string]string
+}
 
 // Create implements clientv1.SecretInterface.
-func (f fittingSecrets) Create(ctx context.Context, secret *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
+func (s recordSecrets) Create(ctx context.Context, secret *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
 	if size := len(secret.Data["release"]); size > corev1.MaxSecretSize-growth {
 		return nil, tooLarge(size, "and a Secret holds 1 MiB")
 	}
-	return f.SecretInterface.Create(ctx, secret, o)
+	secret.Annotations = s.annotations
+	return s.SecretInterface.Create(ctx, secret, o)
+}
+
+// Update implements clientv1.SecretInterface.
+func (s recordSecrets) Update(ctx context.Context, secret *corev1.Secret, o metav1.UpdateOptions) (*corev1.Secret, error) {
+	secret.Annotations = s.annotations
+	return s.SecretInterface.Update(ctx, secret, o)
 }
 
 func tooLarge(size int, limit string) error {

@@ -190,7 +190,7 @@ func (c *Client) drop(original *resource.Info) (bool, error) {
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("read %s before it is deleted: %w", nameOf(original), err)
-	case live == nil || isKept(live):
+	case live == nil || objects.IsKept(live):
 		return false, nil
 	}
 	if other := objects.OtherRelease(live, c.Applier.Namespace, c.Name); other != "" {
@@ -206,11 +206,6 @@ func (c *Client) drop(original *resource.Info) (bool, error) {
 		return false, fmt.Errorf("delete %s: %w", nameOf(original), err)
 	}
 	return true, nil
-}
-
-// isKept reports whether an object outlives its release.
-func isKept(object *unstructured.Unstructured) bool {
-	return object != nil && strings.EqualFold(strings.TrimSpace(object.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
 }
 
 // get reads the object; nil if there is none.

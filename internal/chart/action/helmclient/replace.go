@@ -96,8 +96,8 @@ func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
 	switch {
 	case keptKinds[kind]:
 		return "data would go with it"
-	case isKept(live) || isKept(wanted):
-		return "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
+	case objects.IsKept(live) || wanted != nil && objects.IsKept(wanted):
+		return "it has the annotation " + objects.KeepPolicy + ": keep"
 	case kind == "StatefulSet.apps" && claims == "Delete":
 		return "its claims would go with it (persistentVolumeClaimRetentionPolicy)"
 	}

@@ -206,13 +206,13 @@ func TestObjectsOfOthersAreNotTouched(t *testing.T) {
 			o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "lobby", "meta.helm.sh/release-namespace": "site"})
 		}},
 	}
-	for what, make := range objects {
+	for what, build := range objects {
 		for whose, owner := range owners {
 			t.Run(what+" of "+whose, func(t *testing.T) {
-				theirs := make()
+				theirs := build()
 				owner.give(theirs)
 				w := newWorld(t, theirs)
-				before := make()
+				before := build()
 				w.get(theirs.GetName(), before)
 				if reason := w.reconciles(); reason != "ObjectOfOthers" {
 					t.Errorf("the reason is %s", reason)
@@ -228,7 +228,7 @@ func TestObjectsOfOthersAreNotTouched(t *testing.T) {
 				if err := w.Get(context.Background(), client.ObjectKeyFromObject(app), app); !apierrors.IsNotFound(err) {
 					t.Errorf("the VisitorsApp is still there: %v", err)
 				}
-				after := make()
+				after := build()
 				w.get(theirs.GetName(), after)
 				if !equality.Semantic.DeepEqual(before, after) {
 					t.Errorf("it was changed to %v", after)
