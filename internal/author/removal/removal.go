@@ -16,14 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// interval is the time between two looks at objects that are being deleted.
-const interval = 500 * time.Millisecond
+const (
+	// interval is the time between two looks at objects that are being deleted.
+	interval = 500 * time.Millisecond
+	// pause is the shortest time between two requests to try again to delete a CRD.
+	pause = 3 * time.Second
+	// askedAt is the annotation of a CRD that says when that was asked last.
+	askedAt = "ensign-deletion-asked-at"
+)
 
 // ErrInUse is the reason why Unforced removes nothing.
 var ErrInUse = errors.New("these custom resources exist")
@@ -106,13 +113,18 @@ func (r *Removal) delete(ctx context.Context, help func() error) error {
 	for {
 		failed := help()
 		left = slices.DeleteFunc(left, func(object *unstructured.Unstructured) bool {
-			err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
-			if isGone(err) {
+			now := object.DeepCopy()
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), now)
+			switch {
+			case isGone(err):
 				r.Say(fmt.Sprintf("removed: %s %s", object.GetKind(), nameOf(object)))
-			} else if err != nil && ctx.Err() == nil {
+				return true
+			case err == nil:
+				failed = errors.Join(failed, r.askAgain(ctx, now))
+			case ctx.Err() == nil:
 				failed = errors.Join(failed, fmt.Errorf("read the %s %s: %w", object.GetKind(), nameOf(object), err))
 			}
-			return isGone(err)
+			return false
 		})
 		if len(left) == 0 {
 			return nil
@@ -123,6 +135,35 @@ func (r *Removal) delete(ctx context.Context, help func() error) error {
 		case <-time.After(interval):
 		}
 	}
+}
+
+// askAgain has the API server try again to delete the resources of a CRD, if it failed to do so, and
+// returns why it failed. By itself it tries again after pauses that double up to 1000 s, for example
+// because the storage of a new kind was not initialized yet. A change of the CRD ends such a pause.
+func (r *Removal) askAgain(ctx context.Context, object *unstructured.Unstructured) error {
+	failed := deletionFailure(object)
+	if failed == nil {
+		return nil
+	}
+	if asked, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[askedAt]); err == nil && time.Since(asked) < pause {
+		return failed
+	}
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, askedAt, time.Now().Format(time.RFC3339Nano))
+	if err := r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil && !isGone(err) {
+		return errors.Join(failed, fmt.Errorf("ask again for the deletion of the %s %s: %w", object.GetKind(), nameOf(object), err))
+	}
+	return failed
+}
+
+// deletionFailure returns why the API server could not delete the resources of a CRD.
+func deletionFailure(object *unstructured.Unstructured) error {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, one := range conditions {
+		if condition, ok := one.(map[string]any); ok && condition["type"] == "Terminating" && condition["reason"] == "InstanceDeletionFailed" {
+			return fmt.Errorf("the API server cannot delete the resources of the %s %s: %v", object.GetKind(), nameOf(object), condition["message"])
+		}
+	}
+	return nil
 }
 
 // late says what is left.

@@ -44,13 +44,15 @@ type cluster struct {
 	list     error
 	goes     bool // The CRD does, when its resources are listed.
 	unserved bool
+	patch    error
+	stuck    bool // The API server could not delete the CRD's resources, and waits until the CRD changes.
 	deleted  []string
 }
 
 func (c *cluster) has(object client.Object) bool {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if slices.Contains(c.deleted, kind) {
-		return kind == "CustomResourceDefinition" && len(c.held()) > 0
+		return kind == "CustomResourceDefinition" && (len(c.held()) > 0 || c.stuck)
 	}
 	return true
 }
@@ -74,6 +76,11 @@ func (c *cluster) client() client.Client {
 			if crd, ok := object.(*unstructured.Unstructured); ok {
 				objects, _ := Read(strings.NewReader(manifest))
 				crd.Object = objects[2].Object
+				if c.stuck {
+					crd.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established"}, map[string]any{
+						"type": "Terminating", "reason": "InstanceDeletionFailed", "message": "storage is (re)initializing",
+					}}}
+				}
 				if c.unserved {
 					crd.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v1", "served": false}}
 				}
@@ -104,7 +111,12 @@ func (c *cluster) client() client.Client {
 			c.deleted = append(c.deleted, object.GetObjectKind().GroupVersionKind().Kind)
 			return nil
 		},
-		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			if object.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" {
+				data, err := patch.Data(object)
+				c.stuck = c.patch != nil || !strings.Contains(string(data), askedAt)
+				return errors.Join(err, c.patch)
+			}
 			for i := range c.stores {
 				if c.stores[i].Name == object.GetName() {
 					c.stores[i].Finalizers = object.GetFinalizers()
@@ -127,12 +139,15 @@ func TestRemoval(t *testing.T) {
 		want    string // part of the error; "" is none
 		deleted []string
 	}{
-		"nothing is in use":                 {cluster{}, false, "", []string{"Namespace", "Deployment", "CustomResourceDefinition"}},
-		"a resource without a finalizer":    {cluster{stores: []metav1.PartialObjectMetadata{store("a")}}, false, "nothing was removed: these custom resources exist:\n  Store ns/a\n", nil},
-		"a resource on the second page":     {cluster{stores: []metav1.PartialObjectMetadata{store("a"), store("b", "ours")}}, false, "\n  Store ns/b, finalizers: ours\n", nil},
-		"a list that fails is no empty one": {cluster{list: broken}, false, "nothing was removed, because the custom resources cannot be listed: list the Store objects: refused", nil},
-		"a CRD that goes meanwhile":         {cluster{goes: true}, false, "", []string{"CustomResourceDefinition", "Namespace", "Deployment"}},
-		"a CRD that nobody can list":        {cluster{unserved: true}, false, "no version that is served", nil},
+		"nothing is in use":                                       {cluster{}, false, "", []string{"Namespace", "Deployment", "CustomResourceDefinition"}},
+		"a resource without a finalizer":                          {cluster{stores: []metav1.PartialObjectMetadata{store("a")}}, false, "nothing was removed: these custom resources exist:\n  Store ns/a\n", nil},
+		"a resource on the second page":                           {cluster{stores: []metav1.PartialObjectMetadata{store("a"), store("b", "ours")}}, false, "\n  Store ns/b, finalizers: ours\n", nil},
+		"a list that fails is no empty one":                       {cluster{list: broken}, false, "nothing was removed, because the custom resources cannot be listed: list the Store objects: refused", nil},
+		"a CRD that goes meanwhile":                               {cluster{goes: true}, false, "", []string{"CustomResourceDefinition", "Namespace", "Deployment"}},
+		"a CRD that nobody can list":                              {cluster{unserved: true}, false, "no version that is served", nil},
+		"a CRD that the API server waits with is asked for again": {cluster{stuck: true}, false, "", []string{"Namespace", "Deployment", "CustomResourceDefinition"}},
+		"a CRD that nobody can ask for": {cluster{stuck: true, patch: broken}, false,
+			"the API server cannot delete the resources of the CustomResourceDefinition stores.shop.tld: storage is (re)initializing\nask again for", []string{"Namespace", "Deployment", "CustomResourceDefinition"}},
 		"by force, the manager goes first": {cluster{stores: []metav1.PartialObjectMetadata{store("a", "ours"), store("b", "former")}}, true, "",
 			[]string{"Deployment", "Namespace", "CustomResourceDefinition"}},
 		"by force, finalizers of others stay": {cluster{stores: []metav1.PartialObjectMetadata{store("a", "theirs", "ours")}}, true,
