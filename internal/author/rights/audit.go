@@ -17,7 +17,7 @@ const maxLine = 64 << 20
 // lines. An empty user means each account whose name begins with system:serviceaccount:.
 // Requests that were denied count too: the account needs the right. If a request
 // impersonates another account, its sender needs the right to impersonate, and the other account
-// the rest.
+// the rest. Rights that Kubernetes gives to all accounts are left out.
 func FromAudit(log io.Reader, user string) (Needs, error) {
 	var needs Needs
 	lines := bufio.NewScanner(log)
@@ -52,6 +52,9 @@ func FromAudit(log io.Reader, user string) (Needs, error) {
 		}
 		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 		right := Right{Group: e.ObjectRef.Group, Resource: resource, Verb: e.Verb}
+		if right.ofEverybody() {
+			continue
+		}
 		needs.All = append(needs.All, Need{Right: right, Scope: scopeOf(right), Where: where, Anywhere: true})
 	}
 	return needs, lines.Err()
@@ -68,6 +71,15 @@ func (u auditUser) is(user string) bool {
 	}
 	namespace, _, err := serviceaccount.SplitUsername(u.Username)
 	return err == nil && namespace != "kube-system"
+}
+
+// ofEverybody reports whether the ClusterRole system:basic-user, which is bound to all accounts, gives the right.
+func (r Right) ofEverybody() bool {
+	switch r.Group + "/" + r.Resource {
+	case "authorization.k8s.io/selfsubjectaccessreviews", "authorization.k8s.io/selfsubjectrulesreviews", "authentication.k8s.io/selfsubjectreviews":
+		return r.Verb == "create"
+	}
+	return false
 }
 
 // scopeOf puts what the manager itself asks for into the role that has it.

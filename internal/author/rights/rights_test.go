@@ -24,6 +24,7 @@ const auditLog = `{"verb":"get","user":{"username":"system:serviceaccount:ns:op"
 {"verb":"delete","user":{"username":"system:serviceaccount:ns:other"},"objectRef":{"resource":"pods"}}
 {"verb":"delete","user":{"username":"system:serviceaccount:kube-system:gc"},"objectRef":{"resource":"pods"}}
 {"verb":"delete","user":{"username":"admin"},"objectRef":{"resource":"pods"}}
+{"verb":"create","user":{"username":"system:serviceaccount:ns:op"},"objectRef":{"resource":"selfsubjectaccessreviews","apiGroup":"authorization.k8s.io"}}
 `
 
 func TestRightsOfAnAuditLog(t *testing.T) {
