@@ -75,6 +75,7 @@ func rbac(ctx context.Context, code int, args ...string) string {
 	command := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "ensign"), append([]string{"rbac"}, args...)...)
 	command.Dir, command.Stderr = ground.Root, GinkgoWriter
 	out, _ := command.Output() // The exit code says what is wrong.
+	GinkgoWriter.Printf("ensign rbac %v\n%s\n", args, out)
 	Expect(command.ProcessState.ExitCode()).To(Equal(code), string(out))
 	return string(out)
 }
