@@ -149,6 +149,9 @@ func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 		return false, nil
 	}
 	for _, link := range f.history.Links() {
+		if link.Namespace != w.cr.GetNamespace() && link.Namespace != w.namespace {
+			return false, nil // Who may write Secrets could ask what there is in other namespaces.
+		}
 		owner := &unstructured.Unstructured{}
 		owner.SetGroupVersionKind(link.GroupVersionKind)
 		owner.SetNamespace(link.Namespace)

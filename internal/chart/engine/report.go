@@ -29,8 +29,12 @@ const (
 	comparedType = "Compared"
 )
 
-// maxManifest bounds deployedRelease.manifest, in bytes.
-const maxManifest = 32 << 10
+// maxManifest bounds deployedRelease.manifest, and maxNotes the chart's notes in the condition Deployed, in bytes. A
+// condition's message may have 32,768 characters.
+const (
+	maxManifest = 32 << 10
+	maxNotes    = 16 << 10
+)
 
 // The fields of the status that name the release. attemptedRelease is there after an installation
 // or upgrade that failed: what it has left must be found also where the CR's spec asks for another
@@ -57,7 +61,7 @@ func deployed(last *release.Release) content.Result {
 		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Conditions: []metav1.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
-			{Type: deployedType, Status: "True", Reason: reason, Message: visible.Text(last.Info.Notes)},
+			{Type: deployedType, Status: "True", Reason: reason, Message: cut(visible.Text(last.Info.Notes), maxNotes)},
 		},
 		Removed: []string{releaseFails, irreconciled, comparedType},
 		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},

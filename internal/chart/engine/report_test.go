@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -23,6 +27,31 @@ func TestAFailedInstallationIsNotForgotten(t *testing.T) {
 	}
 	if ended := uninstalled().Fields; len(ended) != 2 || ended["attemptedRelease"] != nil {
 		t.Errorf("an uninstalled release has the fields %v", ended)
+	}
+}
+
+func TestNotesAreBounded(t *testing.T) {
+	last := &release.Release{Info: &helm.Info{Notes: strings.Repeat("ä", 1<<20)}}
+	if text := deployed(last).Conditions[1].Message; len(text) > maxNotes || !strings.HasSuffix(text, "[cut]") {
+		t.Errorf("the notes have %d bytes, ending with %q", len(text), text[max(0, len(text)-20):])
+	}
+}
+
+// Whoever may write Secrets can name any object as the owner of a release. Whether that exists is not told.
+func TestAdoptionDoesNotLookIntoOtherNamespaces(t *testing.T) {
+	for name, gone := range map[string]bool{"the owner exists": false, "it does not": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(watch *watches.Watch) { watch.Chart.Adopt = true })
+			w.found(common.StatusDeployed)
+			w.annotations = map[string]string{"operator-sdk/primary-resource-type": "ConfigMap", "operator-sdk/primary-resource": "elsewhere/a"}
+			if gone {
+				w.object = nil
+			}
+			result, _ := w.run(t.Context(), resource(nil, nil), false)
+			if result.Outcome.Verdict != content.Failed || !strings.Contains(result.Outcome.Message, "duplicate release name") || len(w.orders) > 0 {
+				t.Errorf("got %+v and %d orders", result.Outcome, len(w.orders))
+			}
+		})
 	}
 }
 

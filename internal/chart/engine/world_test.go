@@ -49,6 +49,8 @@ type world struct {
 	forbidden     string
 	deletions     int
 	namespaceGoes bool
+	// annotations are those of the Secrets.
+	annotations map[string]string
 	// sources are objects of valuesFrom, by "secrets/NAME" or "configmaps/NAME".
 	sources map[string]map[string]any
 
@@ -193,6 +195,9 @@ func (w *world) secrets() []corev1.Secret {
 	list, err := client.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Error(err)
+	}
+	for i := range list.Items {
+		list.Items[i].Annotations = w.annotations
 	}
 	return list.Items
 }
