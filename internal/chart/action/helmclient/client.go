@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +84,14 @@ func nameOf(info *resource.Info) string {
 
 // IsReachable implements kube.Interface. The first request shows it.
 func (c *Client) IsReachable() error { return nil }
+
+// GetPodList implements kube.InterfaceLogs. Helm makes its client of pods and their logs in IsReachable alone.
+func (c *Client) GetPodList(namespace string, options metav1.ListOptions) (*corev1.PodList, error) {
+	if err := c.Client.IsReachable(); err != nil {
+		return nil, err
+	}
+	return c.Client.GetPodList(namespace, options)
+}
 
 // Create implements kube.Interface. The options are those of the release.
 func (c *Client) Create(resources kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
