@@ -151,7 +151,7 @@ func (r *run) evaluate(ctx context.Context, c *chart.Chart) template.FuncMap {
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
-	flags := genericclioptions.NewConfigFlags(true) // One discovery client for all.
+	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &o.Namespace
 	flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.QPS = -1 // The API server has priority and fairness.

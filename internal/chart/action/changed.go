@@ -114,6 +114,9 @@ func (r *run) capabilities() (*common.Capabilities, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.ReplaceCRDs {
+		client.Invalidate() // What was asked before they were replaced is on disk.
+	}
 	version, err := client.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)

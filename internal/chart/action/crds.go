@@ -16,11 +16,6 @@ func (r *run) replaceCRDs() error {
 			return fmt.Errorf("replace the CRD %s: %w", crd.Name, err)
 		}
 	}
-	served, err := r.config.RESTClientGetter.ToDiscoveryClient()
-	if err != nil {
-		return err
-	}
-	served.Invalidate()
 	r.config.Capabilities = nil
 	return nil
 }
