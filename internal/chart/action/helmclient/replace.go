@@ -34,7 +34,7 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 		}
 		live, err := c.replaceable(target)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("cannot be changed: %w"+notReplaced+": %w", refusal, err))
+			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+notReplaced+": %w", nameOf(target), errors.Unwrap(refusal), err))
 		}
 		if live != nil {
 			unchangeable = append(unchangeable, live)
