@@ -148,7 +148,7 @@ func canceledLeavesNothing(t *testing.T, b *counted) {
 func whatIsLeftIsEnded(t *testing.T, b *counted) {
 	t.Helper()
 	scratch.Write(t, b.Content, map[string]string{
-		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - our.own.leaver:\n  - command: sleep 600\n    async: 600\n    poll: 0\n",
+		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - our.own.leaver:\n  - command: sleep 1\n    async: 600\n    poll: 0\n",
 		"collections/ansible_collections/our/own/plugins/modules/leaver.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, time\nm = AnsibleModule({})\nif os.fork() == 0:\n    os.setsid()\n" +
 			"    for n in range(3): os.dup2(os.open('/dev/null', os.O_RDWR), n)\n    time.sleep(600)\nm.exit_json()\n",
 	})
