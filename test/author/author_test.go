@@ -141,7 +141,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	d.run(0, "sed", "-i", "s,role: store$,role: /opt/ansible/roles/store,", "watches.yaml")
 	out := d.run(0, d.ensign, "run-once", "-f", sample)
 	d.run(0, "sed", "-i", "s,/opt/ansible/roles/,,", "watches.yaml")
-	d.wants(out, "gets no owner reference")
+	d.wants(out, "get no owner reference")
 	d.wants(out, "store : Require the text")
 	d.wants(out, "4 ok, 1 changed")
 	scratch.Write(t, d.dir, map[string]string{role: strings.ReplaceAll(threeTasks, "to all", "to each")})
