@@ -17,8 +17,11 @@ func (p *Project) deletes(u *Unit) {
 			continue
 		}
 		by := "name"
-		if t.Arg("label_selectors") != nil {
+		switch {
+		case t.Arg("label_selectors") != nil:
 			by = "label"
+		case source.True(t.Arg("delete_all")):
+			by = "kind"
 		}
 		p.add(finding{
 			"unowned-delete", report.Warning, t.Position, "this deletes by " + by + " whatever it finds, whoever it belongs to",

@@ -11,6 +11,8 @@ func TestDeletesThatDoNotAskWhose(t *testing.T) {
 	}{
 		"by label":                      {"- kubernetes.core.k8s: {state: absent, kind: Pod, label_selectors: [app=shop]}\n", warned},
 		"by name":                       {"- k8s: {state: absent, kind: Pod, name: x}\n", warned},
+		"all of a kind":                 {"- k8s: {state: absent, kind: Pod, namespace: x, delete_all: true}\n", warned},
+		"in one of two cases":           {"- k8s: {state: \"{{ 'present' if b else 'absent' }}\", kind: Pod, name: x}\n", warned},
 		"by definition":                 {"- k8s:\n    state: absent\n    definition: {kind: Pod, metadata: {name: x}}\n", warned},
 		"with a resource version alone": {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {resourceVersion: '1'}}}\n", warned},
 		"what was looked at before":     {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {uid: '{{ found.metadata.uid }}'}}}\n", nil},

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,6 +135,8 @@ func reading(o Object) string {
 	return "list"
 }
 
+var stateWords = regexp.MustCompile(`['"](absent|patched|present)['"]`)
+
 // States returns the states that the module k8s may be asked for: by the task, by its variables,
 // or by the watch's variables in their place.
 func States(u *source.Unit, i *source.Index, t *source.Task) []string {
@@ -144,6 +147,12 @@ func States(u *source.Unit, i *source.Index, t *source.Task) []string {
 	}
 	found, known := i.Names(n, t)
 	if !known {
+		found = nil
+		for _, word := range stateWords.FindAllStringSubmatch(text.Value, -1) { // "{{ 'present' if enabled else 'absent' }}"
+			found = append(found, word[1])
+		}
+	}
+	if len(found) == 0 {
 		found = []string{"present"}
 	}
 	for _, name := range text.Analysis.Names {
