@@ -17,6 +17,11 @@ func TestDeletesThatDoNotAskWhose(t *testing.T) {
 		"with a resource version alone": {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {resourceVersion: '1'}}}\n", warned},
 		"what was looked at before":     {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {uid: '{{ found.metadata.uid }}'}}}\n", nil},
 		"by the module that asks":       {"- ensign.operator.k8s_delete_owned: {kind: Pod, name: x, owner: {}}\n", nil},
+		"by kubectl":                    {"- command: kubectl delete pvc/x --namespace a\n", warned},
+		"by kubectl in a shell":         {"- shell: set -e; kubectl -n a delete pvc -l app=x || true\n", warned},
+		"by oc with a list of words":    {"- ansible.builtin.command: {argv: [oc, delete, pvc, x]}\n", warned},
+		"what another command deletes":  {"- shell: kubectl get pods | xargs delete x\n", nil},
+		"what kubectl reads":            {"- command: kubectl get pods\n", nil},
 		"what is no object":             {"- file: {state: absent, path: /tmp/x}\n", nil},
 		"what is kept":                  {"- k8s: {kind: Pod, name: x}\n", nil},
 	} {
