@@ -32,7 +32,7 @@ const (
 // Each of these would end in a run that fails, or in worse. The API server says so at once, and names the field.
 var _ = DescribeTable("what the API server refuses", func(ctx context.Context, kind, name, spec, why string) {
 	err := ground.Client.Create(ctx, object(kind, name, spec), client.DryRunAll)
-	Expect(err).To(MatchError(ContainSubstring(why)))
+	Expect(err).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("evaluating rule")))))
 },
 	Entry("a name with a dot", "EtcdCluster", "a.b", `{}`, "the name must begin with a letter"),
 	Entry("a name that begins with a digit", "EtcdCluster", "0db", `{}`, "the name must begin with a letter"),
@@ -54,6 +54,9 @@ var _ = DescribeTable("what the API server refuses", func(ctx context.Context, k
 	Entry("a label's value that is none", "EtcdCluster", "db", `{"pod":{"labels":{"a":"x y"}}}`, "spec.pod.labels.a"),
 	Entry("an annotation that is none", "EtcdCluster", "db", `{"pod":{"annotations":{"a/b/c":"x"}}}`, "spec.pod.annotations"),
 	Entry("more than the limit", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"memory":"2Gi"},"limits":{"memory":"1Gi"}}}}`, "requests must not be more"),
+	Entry("a version that is longer than numbers are", "EtcdCluster", "db", `{"version":"3.99999999999999999999.0"}`, "spec.version"),
+	Entry("requests and limits of which one is no quantity", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"lots"}}}}`, "spec.pod.resources.limits.cpu"),
+	Entry("requests and limits that are none", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"memory":"1 GB"},"limits":{"memory":"lots"}}}}`, "spec.pod.resources.requests.memory"),
 	Entry("memory that is no quantity", "EtcdCluster", "db", `{"pod":{"resources":{"limits":{"memory":"lots"}}}}`, "spec.pod.resources.limits.memory"),
 	Entry("a volume without a size", "EtcdCluster", "db", `{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"0"}}}}}`, "spec.pod.persistentVolumeClaimSpec"),
 	Entry("TLS of servers that the operator cannot reach", "EtcdCluster", "db", `{"TLS":{"static":{"member":{"serverSecret":"s"}}}}`, "operatorSecret go together"),
@@ -107,11 +110,13 @@ var _ = Describe("a change", Ordered, func() {
 
 	It("of what cannot change is refused", func(ctx context.Context) {
 		for patch, why := range map[string]string{
+			`{"spec":{"version":"garbage"}}`:                                                              "spec.version",
+			`{"spec":{"version":"3.7"}}`:                                                                  "spec.version",
 			`{"spec":{"TLS":{"static":{"member":{"peerSecret":"s"}}}}}`:                                   "TLS cannot be added or removed",
 			`{"spec":{"pod":{"persistentVolumeClaimSpec":{"storageClassName":"fast"}}}}`:                  "persistentVolumeClaimSpec cannot change",
 			`{"spec":{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"2Gi"}}}}}}`: "persistentVolumeClaimSpec cannot change",
 		} {
-			Expect(change(ctx, patch)).To(MatchError(ContainSubstring(why)), patch)
+			Expect(change(ctx, patch)).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("evaluating rule")))), patch)
 		}
 	})
 })

@@ -93,6 +93,10 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		o.succeeds(ctx, db)
 		Expect(partsOf(ctx, db).set.UID).To(Equal(before.set.UID))
 		Expect(change(ctx, db, `{"size": "2047Mi"}`)).To(MatchError(ContainSubstring("size can only grow, because a volume cannot shrink")))
+		By("nor a size or a version of which no rule can be evaluated, with the message of the pattern alone")
+		for spec, field := range map[string]string{`{"size": "2 GB"}`: "spec.size", `{"mysqlVersion": "garbage"}`: "spec.mysqlVersion", `{"mysqlVersion": "9"}`: "spec.mysqlVersion"} {
+			Expect(change(ctx, db, spec)).To(MatchError(And(ContainSubstring(field), Not(ContainSubstring("evaluating rule")))), spec)
+		}
 	})
 
 	It("changes nothing where its volume cannot grow, and says why", func(ctx context.Context) {
