@@ -18,7 +18,7 @@ RUN set -eu; \
     { [ -n "${group}" ] && [ "${group}" != "${API_VERSION}" ] && [ -n "${version}" ]; } || fail "API_VERSION='${API_VERSION}': give a group and a version, such as apps.example.com/v1"; \
     [ -n "${KIND}" ] || fail "KIND is missing: give the kind of the definition in the cluster, such as Web"; \
     for chart in charts/chart/Chart.yaml charts/chart/*/Chart.yaml charts/chart/*.tgz ''; do [ ! -f "${chart}" ] || break; done; \
-    [ -n "${chart}" ] || fail "HELM_CHART is no chart: it has no Chart.yaml, and is no .tgz"; \
+    [ -n "${chart}" ] || fail "HELM_CHART is not a chart: it has no Chart.yaml and is not a .tgz archive"; \
     case "${chart}" in *.tgz) chmod g+r "${chart}" ;; esac; \
     printf -- '- group: "%s"\n  version: "%s"\n  kind: "%s"\n  chart: "%s"\n' "${group}" "${version}" "${KIND}" "${chart%/Chart.yaml}" >watches.yaml
 # The status of each resource shows it.

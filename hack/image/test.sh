@@ -164,7 +164,7 @@ of_a_chart() {
 wrong_chart() {
   refused "API_VERSION='v1': give a group and a version" charts/hello --build-arg API_VERSION=v1
   refused 'KIND is missing' charts/hello --build-arg KIND=
-  refused 'HELM_CHART is no chart' rbac
+  refused 'HELM_CHART is not a chart' rbac
 }
 
 # refused TEXT CHART [ARGUMENT…] is true when no image is made of the chart, and a line of the build
