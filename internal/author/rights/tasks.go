@@ -9,7 +9,6 @@ import (
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // tasks adds what a task needs.
@@ -156,7 +155,7 @@ func States(u *source.Unit, i *source.Index, t *source.Task) []string {
 		found = []string{"present"}
 	}
 	for _, name := range text.Analysis.Names {
-		for _, vars := range varsOf(u.Watch) {
+		for _, vars := range varsOf(u) {
 			if state, ok := vars[name.Name].(string); ok && !slices.Contains(found, state) {
 				found = append(found, state)
 			}
@@ -165,11 +164,14 @@ func States(u *source.Unit, i *source.Index, t *source.Task) []string {
 	return found
 }
 
-func varsOf(w watches.Watch) []map[string]any {
-	if w.Finalizer == nil {
-		return []map[string]any{w.Vars}
+// varsOf returns the variables that the watch gives the content of the unit. Those of a finalizer with content of
+// its own are for that alone.
+func varsOf(u *source.Unit) []map[string]any {
+	finalizer := u.Watch.Finalizer
+	if finalizer == nil || !u.Finalizing && finalizer.Content != u.Watch.Content {
+		return []map[string]any{u.Watch.Vars}
 	}
-	return []map[string]any{w.Vars, w.Finalizer.Vars}
+	return []map[string]any{u.Watch.Vars, finalizer.Vars}
 }
 
 // verbs are those of the module k8s.
