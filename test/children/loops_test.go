@@ -61,7 +61,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		}).Should(Equal("True"))
 		text, err := p.Log()
 		Expect(err).NotTo(HaveOccurred())
-		warning := regexp.MustCompile(`its runs are slowed down; they may trigger themselves\s+\{"kind": "Box", "object": "` + p.Namespace + "/" + cr.GetName() + `"`).FindStringIndex(text)
+		warning := regexp.MustCompile(`slowing down the runs of the resource, which may trigger themselves\s+\{"kind": "Box", "object": "` + p.Namespace + "/" + cr.GetName() + `"`).FindStringIndex(text)
 		Expect(warning).NotTo(BeNil(), "the log names it")
 		began := regexp.MustCompile(`run started.*"cr": "` + p.Namespace + "/" + cr.GetName() + `"`)
 		Expect(len(began.FindAllString(text[:warning[0]], -1))).To(BeNumerically(">=", unpaused))
