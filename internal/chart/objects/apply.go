@@ -248,6 +248,12 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
 		return a.byServer(ctx)
 	}
+	return a.byPatch(ctx, refusal, wasPatched)
+}
+
+// byPatch patches the live object, which server-side apply refuses for formal reasons. It tries the patch first, and
+// then server-side apply once more: the refusal may have passed.
+func (a *application) byPatch(ctx context.Context, refusal error, wasPatched bool) (applied *unstructured.Unstructured, patched, err error) {
 	if !wasPatched || a.DryRun {
 		tried, err := a.patch(ctx, patchManager, true)
 		switch {
