@@ -54,6 +54,9 @@ func ignoreGone(err error) error {
 // writeInterim writes a report that is no conclusion. If the API server refuses it, that is
 // logged and the attempt goes on.
 func (r *Reconciler) writeInterim(ctx context.Context, a *attempt, report status.Report) error {
+	if len(r.merge(report)(a.cr)) == 0 {
+		return nil // The CR was read just now.
+	}
 	return r.changeInterim(ctx, a, r.merge(report))
 }
 

@@ -51,7 +51,7 @@ func (v View) follow(ctx context.Context, target Target, namespace string, chang
 		if cr, ok := event.Object.(*unstructured.Unstructured); ok {
 			row := RowOf(target.Kind, v.Period, cr)
 			if event.Type == watch.Deleted {
-				row.Outcome, row.Reason, row.Message, row.Failed = Deleted, "", "", false
+				row.Ready, row.Outcome, row.Reason, row.Message, row.Failed = "", Deleted, "", "", false
 			}
 			changed(row)
 		}
