@@ -134,7 +134,8 @@ func readAudit(namespace string) (reigns []reign, late []string) {
 	Expect(err).NotTo(HaveOccurred())
 	requests = slices.DeleteFunc(requests, func(r auditv1.Event) bool {
 		return r.ImpersonatedUser == nil || !strings.HasPrefix(r.ImpersonatedUser.Username, namespace+"-") ||
-			!slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
+			!slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) ||
+			r.ObjectRef.APIGroup == "authorization.k8s.io" // A review stores nothing.
 	})
 	slices.SortFunc(requests, func(a, b auditv1.Event) int {
 		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp.Time)

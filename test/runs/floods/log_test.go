@@ -83,7 +83,7 @@ var _ = DescribeTable("a log's form", func(log, fault string) {
 	Entry("has an escape", strings.Replace(sound, "TASK", "\x1b[31mTASK", 1), "not shown"),
 	Entry("has a NUL", strings.Replace(sound, "TASK", "\x00", 1), "not shown"),
 	Entry("has a change of the writing direction", strings.Replace(sound, "TASK", "\u202e", 1), "not shown"),
-	Entry("is not UTF-8", strings.Replace(sound, "TASK", "\xff", 1), "no UTF-8"),
+	Entry("is not UTF-8", strings.Replace(sound, "TASK", "\xff", 1), "not UTF-8"),
 	Entry("has a block in a block", strings.Replace(sound, blockTop, blockTop+"\n"+blockTop, 1), "in a block"),
 	Entry("has a block without an end", strings.Replace(sound, blockBottom+"\n", "", 1), "no end"),
 	Entry("has a line without an end", strings.TrimSuffix(sound, "\n"), "no end"),
