@@ -346,8 +346,9 @@ func (g *game) deliver() {
 	g.boss.view.advance(g.t.Context(), n, relist)
 }
 
-// drift changes a related object of the CR.
+// drift changes a related object of the CR. No run may begin between the count and the event.
 func (g *game) drift() {
+	synctest.Wait()
 	g.mu.Lock()
 	g.drifts++
 	g.mu.Unlock()
