@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-const errorsPage = "docs/reference-errors.md"
+const errorsPage = "docs/howto-debug.md"
 
 // startsFrom are the files and directories whose errors end the manager at its start, or a run
-// before its content, beside those of watches.yaml, which docs/reference-errors.md has in one row.
+// before its content, beside those of watches.yaml, which the page has in one row.
 var startsFrom = []string{
 	"internal/operator", "internal/config", "internal/chart/seal", "internal/cli/flags.go", "internal/cli/logger.go",
 	"internal/ansible/pyenv/inspect.go", "internal/ansible/pyenv/canary.go", "internal/ansible/pyenv/find.go",
@@ -103,7 +103,6 @@ func TestEachErrorIsInTheIndex(t *testing.T) {
 	vocabulary("Reasons of conditions", fromCode,
 		[]string{"Successful", "Running", "Initialized", "InstallSuccessful", "UpgradeSuccessful", "UninstallSuccessful"})
 	vocabulary("Events", append(s.constants("internal/controller", "event[A-Z].*"), s.constants("internal/chart/engine", "event[A-Z].*")...), []string{"Reconcile"})
-	vocabulary("Findings of `ensign check`", s.findings(), nil)
 
 	section := func(name string) []string { return firstCells(part(t, page, "\n## "+name+"\n", "\n## ")) }
 	indexed := func(section string, rows []string, dirs []string) {

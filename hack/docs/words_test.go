@@ -186,16 +186,6 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 			said: spans(strings.ReplaceAll(part(t, page["docs/reference-triggers.md"], "\nThe log line", "\n\n"), "\n", " ")),
 			also: []string{"run started", "finalizer run started", "manageStatus: false"},
 		},
-		"reasons of Failure in docs/reference-status.md": {
-			code:  slices.Concat(s.typed("pkg/content", "Reason"), s.typed("internal/ansible/jobevent", "Reason"), s.typed("internal/controller/status", "Reason")),
-			said:  spans(page["docs/reference-status.md"]),
-			loose: true,
-		},
-		"reasons of Events in docs/reference-logs.md": {
-			code:  without(append(s.constants("internal/controller", "event[A-Z].*"), s.constants("internal/chart/engine", "event[A-Z].*")...), "Reconcile"),
-			said:  spans(part(t, page["docs/reference-logs.md"], "\n## Events", "\n## ")),
-			loose: true,
-		},
 		"reasons of cold runs in docs/warm-runs.md": {
 			code:  s.constants("internal/ansible/warm", "reason[A-Z].*"),
 			said:  firstCells(part(t, page["docs/warm-runs.md"], "\n## Reasons for a cold start", "\n## ")),
