@@ -254,7 +254,7 @@ pictures: build controlplane python bin/devcluster ## Draw docs/images from what
 	@hack/pictures.sh
 
 .PHONY: release
-release: ## Make a release without publishing it: a registry and a key of its own, docs/howto-release.md (RELEASE=1.2.3; KEEP=1: the registry stays up).
+release: ## Make a release without publishing it: a registry and a key of its own, hack/release/README.md (RELEASE=1.2.3; KEEP=1: the registry stays up).
 	@hack/release/release.sh --dry-run $(RELEASE)
 
 # Which compiler and Python the images are built on: BUILD_ARGS='--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…'.

@@ -172,7 +172,7 @@ func TestMigrationNamesEachNewFieldAndFlag(t *testing.T) {
 }
 
 // ownPages may name the objects of this repository's operator.
-var ownPages = []string{"docs/howto-helm.md", "docs/howto-mysql-operator.md", "docs/tutorial-mysql.md", "docs/howto-release.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+var ownPages = []string{"docs/howto-helm.md", "docs/howto-mysql-operator.md", "docs/tutorial-mysql.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
 
 // TestCommandsNameTheReadersOperator: an operator of a project has the project's name, its namespace, its Deployment and
 // its lease. A command with this repository's names fails there.

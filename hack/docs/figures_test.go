@@ -153,7 +153,7 @@ func TestWhatIsSaidOfSpeedWasMeasured(t *testing.T) {
 	for page, sentences := range map[string][]string{
 		"README.md":    {fmt.Sprintf("A repeated run of three tasks takes %.3f s; ansible-runner alone takes %.3f s", warm, plain)},
 		"CHANGELOG.md": {fmt.Sprintf("A repeated run of three tasks takes %.3f s instead of the %.3f s of ansible-runner alone", warm, plain)},
-		"docs/operations.md": {
+		"docs/howto-shards.md": {
 			fmt.Sprintf("%.3f s for three tasks with an object each, %.3f s for a MySQLCluster", cpu, mysql),
 			fmt.Sprintf("A cold run takes %.0f to %.0f times as much", slices.Min(times), slices.Max(times)),
 			fmt.Sprintf("10,000 CRs × %.2f s ÷ 10 h = %.2f cores", rounded, hours),

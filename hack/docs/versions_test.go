@@ -45,14 +45,6 @@ func TestVersionsOfKubernetesAgree(t *testing.T) {
 	}
 }
 
-// TestTheMatrixIsTheSameInBothPlaces: README's table of what passed is that of docs/versioning.md.
-func TestTheMatrixIsTheSameInBothPlaces(t *testing.T) {
-	const table = `(?s)(\| Kubernetes \| contract \|.*?)\n\n`
-	if got, want := first(t, "README.md", table), first(t, "docs/versioning.md", table); got != want {
-		t.Errorf("README.md has\n%s\nwant the table of docs/versioning.md\n%s", got, want)
-	}
-}
-
 // TestMirrorsReachTheBuildOfTheImage: what the page about clusters without the internet says of mirrors. The stages that download
 // have the arguments, and make passes on what its environment names.
 func TestMirrorsReachTheBuildOfTheImage(t *testing.T) {
