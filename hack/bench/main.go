@@ -98,7 +98,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	flags.BoolVar(&s.strict, "strict", false, "fail when a goal is missed")
 	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes about 40 minutes more; without it some of these")
-	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as docs/performance.md has")
+	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as hack/bench/README.md has")
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest. Part traces has more, see there")

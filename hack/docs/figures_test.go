@@ -54,7 +54,7 @@ func said(t *testing.T) map[string]string {
 			}
 		}
 	}
-	delete(texts, "docs/performance.md") // It has what was measured, with what was there then.
+	delete(texts, "hack/bench/README.md") // It has what was measured, with what was there then.
 	marks := regexp.MustCompile(`\n\s*(?:#|//)?\s*`)
 	for name, text := range texts {
 		texts[name] = marks.ReplaceAllString(text, " ")
@@ -127,12 +127,12 @@ func TestAWrongFigureIsFound(t *testing.T) {
 	}
 }
 
-// measured returns the figures, in seconds, of a row of docs/performance.md: plain, cold, warm.
+// measured returns the figures, in seconds, of a row of hack/bench/README.md: plain, cold, warm.
 func measured(t *testing.T, row string) (plain, cold, warm float64) {
 	t.Helper()
-	match := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \| ([\d.]+) s \| ([\d.]+) s \| ([\d.]+) s \|`).FindStringSubmatch(read(t, "docs/performance.md"))
+	match := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \| ([\d.]+) s \| ([\d.]+) s \| ([\d.]+) s \|`).FindStringSubmatch(read(t, "hack/bench/README.md"))
 	if match == nil {
-		t.Fatalf("docs/performance.md has no row %q", row)
+		t.Fatalf("hack/bench/README.md has no row %q", row)
 	}
 	var figures [3]float64
 	for i := range figures {
@@ -171,7 +171,7 @@ func TestWhatIsSaidOfSpeedWasMeasured(t *testing.T) {
 
 // TestFiguresOfTheComparisonWereMeasured: each figure with a unit stands in the page or the example that measured it.
 func TestFiguresOfTheComparisonWereMeasured(t *testing.T) {
-	sources := read(t, "docs/performance.md") + read(t, "examples/visitors/README.md")
+	sources := read(t, "hack/bench/README.md") + read(t, "examples/visitors/README.md")
 	figures := regexp.MustCompile(`\b\d+(?:\.\d+)? (?:s|ms|MiB)\b`).FindAllString(read(t, "docs/explanation-comparison.md"), -1)
 	for _, figure := range figures {
 		if figure != "100 ms" && !strings.Contains(sources, " "+figure) { // That is a limit in round numbers.
