@@ -114,6 +114,8 @@ var _ = Describe("the example hybrid", Ordered, func() {
 		}).Should(BeEmpty())
 	})
 
+	It("leaves objects of others as they are through the life of its resources", respectsOthers)
+
 	It("stops in order, and was refused nothing for want of a right", func() {
 		Expect(m.command.Process.Signal(syscall.SIGTERM)).To(Succeed())
 		Expect(m.command.Wait()).To(Succeed())

@@ -1,0 +1,62 @@
+package hybrid
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// respectsOthers has CRs of the three kinds whose objects' names are taken, in each way in which they can be.
+func respectsOthers(ctx context.Context) {
+	GinkgoHelper()
+	kinds := []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"}}
+	resource := func(version, kind string, spec map[string]any) *unstructured.Unstructured {
+		cr := harness.Custom(schema.GroupKind{Group: "cache.my.domain", Kind: kind}, ground.Namespace(ctx), "lobby", spec)
+		cr.SetAPIVersion("cache.my.domain/" + version)
+		return cr
+	}
+	refusal := map[string]string{"Memcached": "Failure", "MemcachedClient": "Failure", "MemcachedBackup": "Ready"}
+	changes := map[string]string{"Memcached": `{"replicaCount": 2}`, "MemcachedClient": `{"memcached": "b"}`, "MemcachedBackup": `{"size": 2}`}
+	var all []*site.Stranger
+	for cr, count := range map[*unstructured.Unstructured]int{
+		resource("v1alpha1", "Memcached", map[string]any{"replicaCount": int64(1)}): 2,
+		resource("v1alpha1", "MemcachedClient", map[string]any{"memcached": "a"}):   1,
+		resource("v1", "MemcachedBackup", map[string]any{"size": int64(1)}):         1,
+	} {
+		ground.Create(ctx, cr)
+		var own []*unstructured.Unstructured
+		Eventually(ctx, func() []*unstructured.Unstructured {
+			own = ground.Owned(ctx, cr, kinds...)
+			return own
+		}).Should(HaveLen(count), cr.GetKind())
+		all = append(all, ground.Strangers(ctx, cr, own...)...)
+	}
+	condition := func(s *site.Stranger) func(context.Context) (harness.Condition, error) {
+		return func(ctx context.Context) (harness.Condition, error) {
+			now := s.CR.DeepCopy()
+			err := ground.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
+			return harness.ConditionOf(now, refusal[now.GetKind()]), err
+		}
+	}
+	for generation := int64(1); generation <= 2; generation++ {
+		for _, s := range all {
+			status := map[string]string{"Failure": "True", "Ready": "False"}[refusal[s.CR.GetKind()]]
+			Eventually(ctx, condition(s)).Should(And(HaveField("Status", status), HaveField("Generation", generation),
+				HaveField("Message", And(ContainSubstring(s.Object.GetKind()), ContainSubstring(s.Object.GetName())))), s.Called)
+			s.IsUnchanged(ctx)
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec": `+changes[s.CR.GetKind()]+`}`))
+			Expect(ground.Client.Patch(ctx, s.CR, patch)).To(Succeed())
+		}
+	}
+	ground.DeleteStrangersCRs(ctx, all)
+	for _, s := range all {
+		s.IsUnchanged(ctx)
+	}
+}
