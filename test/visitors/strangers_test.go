@@ -2,6 +2,7 @@ package visitors
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,9 +29,14 @@ func lobby(space string) *unstructured.Unstructured {
 // runsOf starts the operator of a variant, and defines its kind, until the end of the spec.
 func runsOf(ctx context.Context, variant string) {
 	GinkgoHelper()
+	runsProject(ctx, variant, filepath.Join(example, variant))
+}
+
+func runsProject(ctx context.Context, variant, project string) {
+	GinkgoHelper()
 	crd := definition(variant)
 	Expect(harness.Define(ctx, ground.Client, crd)).To(Succeed())
-	_, end := operator(ctx, variant)
+	_, end := operatorOf(ctx, variant, project)
 	DeferCleanup(func(ctx context.Context) {
 		ground.Kubectl(ctx, "delete", "visitorsapps", "--all", "--all-namespaces", "--timeout="+patience.String())
 		end()

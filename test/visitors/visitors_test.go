@@ -205,6 +205,12 @@ func read(ctx context.Context, url string) (string, error) {
 // operator runs that of a variant until end is called. That of the role serves metrics.
 func operator(ctx context.Context, variant string) (metrics string, end func()) {
 	GinkgoHelper()
+	return operatorOf(ctx, variant, filepath.Join(example, variant))
+}
+
+// operatorOf runs that of a variant with the content of a project.
+func operatorOf(ctx context.Context, variant, project string) (metrics string, end func()) {
+	GinkgoHelper()
 	home, err := os.MkdirTemp("", "visitors") // Short: sockets are below it.
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, home)
@@ -221,7 +227,7 @@ func operator(ctx context.Context, variant string) (metrics string, end func()) 
 		run(ctx, variant, "go", "build", "-buildvcs=false", "-o", program, "./cmd")
 	}
 	manager := exec.Command(program, append(args, "--health-probe-bind-address=0")...)
-	manager.Dir = filepath.Join(example, variant)
+	manager.Dir = project
 	manager.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "ANSIBLE_GATHERING=explicit", "KUBECONFIG=" + ground.Cluster.Kubeconfig}
 	manager.Stdout, manager.Stderr = GinkgoWriter, GinkgoWriter
 	manager.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/onsi/ginkgo/v2"
@@ -72,14 +75,29 @@ func (g *Ground) Strangers(ctx context.Context, cr *unstructured.Unstructured, o
 // said of it, and with no other owner.
 func (s *Stranger) IsUnchanged(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	gomega.Expect(s.Changed(ctx)).To(gomega.BeEmpty(), s.Called)
+}
+
+// Changed says what has been done to the object, "" if nothing.
+func (s *Stranger) Changed(ctx context.Context) (string, error) {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(s.Object.GroupVersionKind())
-	gomega.Expect(s.ground.Client.Get(ctx, client.ObjectKeyFromObject(s.Object), now)).To(gomega.Succeed(), s.Called)
-	gomega.Expect(now.GetUID()).To(gomega.Equal(s.Object.GetUID()), s.Called)
-	gomega.Expect(now.GetDeletionTimestamp()).To(gomega.BeNil(), s.Called)
-	gomega.Expect(now.GetOwnerReferences()).To(gomega.Equal(s.Object.GetOwnerReferences()), s.Called)
-	gomega.Expect(now.GetLabels()).To(gomega.Equal(s.Object.GetLabels()), s.Called)
-	gomega.Expect(equality.Semantic.DeepDerivative(s.given.Object, now.Object)).To(gomega.BeTrue(), "%s: %v", s.Called, now.Object)
+	err := s.ground.Client.Get(ctx, client.ObjectKeyFromObject(s.Object), now)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != s.Object.GetUID():
+		return "it was deleted", nil
+	case err != nil:
+		return "", err
+	case now.GetDeletionTimestamp() != nil:
+		return "it is being deleted", nil
+	case !equality.Semantic.DeepEqual(now.GetOwnerReferences(), s.Object.GetOwnerReferences()):
+		return fmt.Sprintf("its owners are %v", now.GetOwnerReferences()), nil
+	case !equality.Semantic.DeepEqual(now.GetLabels(), s.Object.GetLabels()):
+		return fmt.Sprintf("its labels are %v", now.GetLabels()), nil
+	case !equality.Semantic.DeepDerivative(s.given.Object, now.Object):
+		return fmt.Sprintf("it is %v", now.Object), nil
+	}
+	return "", nil
 }
 
 // Owned returns the objects of the kinds that belong to a CR, as somebody else could make them.
@@ -128,4 +146,33 @@ func (g *Ground) DeleteStrangersCRs(ctx context.Context, made []*Stranger) {
 			return apierrors.IsNotFound(g.Client.Get(ctx, client.ObjectKeyFromObject(s.CR), s.CR.DeepCopy()))
 		}).Should(gomega.BeTrue(), s.Called)
 	}
+}
+
+// Mutant returns the directory of a copy of a project of roles in which a regular expression of one file, which
+// has to match once, is replaced. It is removed with the spec.
+func Mutant(project, file, from, to string) string {
+	ginkgo.GinkgoHelper()
+	project, err := filepath.Abs(project)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	copied := ginkgo.GinkgoT().TempDir()
+	for _, name := range []string{"watches.yaml", "playbooks"} {
+		gomega.Expect(os.Symlink(filepath.Join(project, name), filepath.Join(copied, name))).To(gomega.Succeed())
+	}
+	gomega.Expect(os.CopyFS(filepath.Join(copied, "roles"), os.DirFS(filepath.Join(project, "roles")))).To(gomega.Succeed())
+	path, pattern := filepath.Join(copied, file), regexp.MustCompile(from)
+	text, err := os.ReadFile(path)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(pattern.FindAll(text, -1)).To(gomega.HaveLen(1), "%s has changed: adapt the mutant", file)
+	gomega.Expect(os.WriteFile(path, pattern.ReplaceAllLiteral(text, []byte(to)), 0o600)).To(gomega.Succeed())
+	return copied
+}
+
+// AnyChanged says what has been done to one of the objects, "" if nothing to any.
+func AnyChanged(ctx context.Context, made []*Stranger) (string, error) {
+	for _, s := range made {
+		if changed, err := s.Changed(ctx); changed != "" || err != nil {
+			return s.Called + ": " + changed, err
+		}
+	}
+	return "", nil
 }
