@@ -38,15 +38,20 @@ func conditionOf(cr *unstructured.Unstructured, of string) func(context.Context)
 	}
 }
 
-// Nothing answers in the pods here: a cluster waits for its first member.
-var _ = It("leaves objects of others as they are through the life of its resources", func(ctx context.Context) {
+// operate starts the operator of a project until the end of the spec.
+func operate(ctx context.Context, project string) {
+	GinkgoHelper()
 	operator := ground.Site(ctx, nil)
-	operator.Options.Project = filepath.Join(ground.Root, "examples", "etcd")
+	operator.Options.Project = project
 	operator.Options.Namespace = ""
 	operator.Options.Args = append(operator.Options.Args, "--max-backoff=5s")
 	operator.Options.Env = append(operator.Options.Env, "ANSIBLE_GATHERING=explicit")
 	operator.Start(ctx, "EtcdCluster", "EtcdBackup", "EtcdRestore")
+}
 
+// Nothing answers in the pods here: a cluster waits for its first member.
+var _ = It("leaves objects of others as they are through the life of its resources", func(ctx context.Context) {
+	operate(ctx, filepath.Join(ground.Root, "examples", "etcd"))
 	cluster := object("EtcdCluster", "db", `{"size": 1}`)
 	cluster.SetNamespace(ground.Namespace(ctx))
 	ground.Create(ctx, cluster)

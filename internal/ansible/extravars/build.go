@@ -69,7 +69,7 @@ func Build(object map[string]any, o Options) (Variables, error) {
 	}
 	dropped.merge(problems)
 
-	variable := objectVariableName(o.GVK)
+	variable := ObjectVariableName(o.GVK)
 	untrusted["ansible_operator_meta"] = operatorMeta(clean)
 	untrusted[variable] = clean
 	untrusted[variable+"_spec"] = spec
@@ -100,9 +100,9 @@ func trustedVariables(o Options) map[string]any {
 	return trusted
 }
 
-// objectVariableName returns the name of the variable that holds the whole object,
+// ObjectVariableName returns the name of the variable that holds the whole object,
 // such as _apps_deployment.
-func objectVariableName(gvk schema.GroupVersionKind) string {
+func ObjectVariableName(gvk schema.GroupVersionKind) string {
 	word := strings.NewReplacer(".", "_", "-", "_")
 	return "_" + word.Replace(strings.ToLower(gvk.Group)) + "_" + word.Replace(strings.ToLower(gvk.Kind))
 }

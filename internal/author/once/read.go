@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/author/kinds"
@@ -35,8 +34,12 @@ type reader struct {
 	watches []watches.Watch
 	// last is the CR as it was read last.
 	last *unstructured.Unstructured
-	uid  types.UID
 }
+
+// notStored is the UID of a CR that the cluster does not have. The modules that check owners
+// (module_utils/ownership.py) take objects without an owner for its own, because nothing that its
+// runs create can have one.
+const notStored types.UID = "00000000-0000-0000-0000-000000000000"
 
 func (r *reader) read(ctx context.Context) (subject, error) {
 	s, err := r.find(ctx)
@@ -52,10 +55,7 @@ func (r *reader) read(ctx context.Context) (subject, error) {
 		return s, fmt.Errorf("--status: the cluster has no %s %s: apply it first", s.watch.GVK.Kind, client.ObjectKeyFromObject(s.cr))
 	}
 	if s.cr.GetUID() == "" {
-		if r.uid == "" {
-			r.uid = uuid.NewUUID()
-		}
-		s.cr.SetUID(r.uid)
+		s.cr.SetUID(notStored)
 	}
 	if !s.owned {
 		s.notes = append(s.notes, "the cluster does not have this object, so the objects that the run creates get no owner reference: delete them yourself; deleting the resource will not")

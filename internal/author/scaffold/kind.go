@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
@@ -220,6 +221,11 @@ func (k *Kind) Content() string {
 		return "the role " + k.Role
 	}
 	return k.Playbook
+}
+
+// ObjectVariable returns the name of the variable that has the whole custom resource.
+func (k *Kind) ObjectVariable() string {
+	return extravars.ObjectVariableName(schema.GroupVersionKind{Group: k.APIGroup, Version: k.Version, Kind: k.Kind})
 }
 
 // IsReserved reports whether the API server takes the CRD only with a word on the approval

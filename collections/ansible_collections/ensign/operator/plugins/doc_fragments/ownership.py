@@ -16,7 +16,8 @@ notes:
     custom resource.
   - Names and labels are no proof. A Helm release, or another custom resource, may use the same ones.
   - Outside of an operator's run, such as in Molecule, nothing has an owner. There O(owner) may be V({}), and an
-    object belongs to it if it has no owner at all.
+    object belongs to it if it has no owner at all. The same holds for C(ensign run-once -f) of a custom resource
+    that the cluster does not have.
 options:
   owner:
     description:

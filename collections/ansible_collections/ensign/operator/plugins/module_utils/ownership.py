@@ -14,6 +14,8 @@ from ansible_collections.ensign.operator.plugins.module_utils.api import APIErro
 RELEASE, RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 # What the operator's proxy writes where Kubernetes allows no owner reference.
 PRIMARY, PRIMARY_TYPE = "operator-sdk/primary-resource", "operator-sdk/primary-resource-type"
+# The UID that `ensign run-once` gives a custom resource that the cluster does not have.
+NOT_STORED = "00000000-0000-0000-0000-000000000000"
 
 
 def argument_spec() -> dict[str, Any]:
@@ -31,12 +33,14 @@ class Owner:
     uids: tuple[str, ...]
     said: str
     annotation: str = ""
+    # Whether it owns what has no owner, because nothing can have it as one.
+    ownerless: bool = False
 
     @classmethod
     def given(cls, params: dict[str, Any]) -> Owner:
         """Return the owner that a module's options name, or raise APIError where they name none.
 
-        Only outside of an operator's run may it have no UID, because there nothing has an owner.
+        Only outside of an operator's run may it have no UID.
         """
         given = params["owner"] if isinstance(params["owner"], list) else [params["owner"] or {}]
         metadata = [one.get("metadata") or {} for one in given if isinstance(one, dict)]
@@ -47,18 +51,19 @@ class Owner:
                 ' owner: "{{ _example_com_shop }}"'
             )
         names = (f"{one.get('kind', 'object')} {one['metadata'].get('name', '')}".strip() for one in given if one)
-        return cls(uids, " or ".join(names) or "this resource", params["owner_annotation"] or "")
+        ownerless = uids == (NOT_STORED,) or not uids and "ENSIGN_MANAGER" not in os.environ
+        return cls(uids, " or ".join(names) or "this resource", params["owner_annotation"] or "", ownerless)
 
     def owns(self, found: Object) -> bool:
         """Tell whether the object is the owner's.
 
-        It is not where another one is its controller. Where there is no UID, what has no owner is.
+        It is not where another one is its controller.
         """
         metadata = found["metadata"]
         references = metadata.get("ownerReferences") or []
         if any(r.get("controller") and r["uid"] not in self.uids for r in references):
             return False
-        if not self.uids and "ENSIGN_MANAGER" not in os.environ:
+        if self.ownerless:
             return ownerless(metadata)
         noted = (metadata.get("annotations") or {}).get(self.annotation) if self.annotation else None
         return noted in self.uids or any(r["uid"] in self.uids for r in references)

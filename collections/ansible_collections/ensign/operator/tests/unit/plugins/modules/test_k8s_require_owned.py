@@ -81,6 +81,15 @@ def test_outside_of_a_run(run: Run, server: Any, monkeypatch: pytest.MonkeyPatch
     assert run(k8s_require_owned.main, **given, name="b")["failed"]
 
 
+def test_a_resource_that_is_not_stored(run: Run, server: Any) -> None:
+    add(server, "/api/v1/namespaces/ns/secrets/a", "Secret")
+    owner = {"kind": "Shop", "metadata": {"name": "lobby", "uid": "00000000-0000-0000-0000-000000000000"}}
+    given = {"owner": owner, "kind": "Secret", "namespace": "ns"}
+    assert len(run(k8s_require_owned.main, **given, name="a")["resources"]) == 1
+    add(server, "/api/v1/namespaces/ns/secrets/b", "Secret", OURS)
+    assert run(k8s_require_owned.main, **given, name="b")["failed"]
+
+
 @pytest.mark.parametrize(
     ("options", "want"),
     [
