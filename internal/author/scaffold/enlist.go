@@ -115,9 +115,11 @@ func (k *Kind) projectEntry() string {
 	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\n%skind: %s\nversion: %s", k.Namespaced, k.Domain, group, k.Kind, k.Version)
 }
 
+// watchesEntry returns the watch of the kind. Its Ready tells how the application is.
 func (k *Kind) watchesEntry() string {
+	const ready = "ready: manager\nhealth: true"
 	if k.Chart != "" {
-		return fmt.Sprintf("group: %s\nversion: %s\nkind: %s\nchart: %s", k.APIGroup, k.Version, k.Kind, k.chartPath)
+		return fmt.Sprintf("group: %s\nversion: %s\nkind: %s\nchart: %s\n%s", k.APIGroup, k.Version, k.Kind, k.chartPath, ready)
 	}
 	content := func(suffix string) string {
 		if k.Role != "" {
@@ -125,7 +127,7 @@ func (k *Kind) watchesEntry() string {
 		}
 		return "playbook: " + strings.TrimSuffix(k.Playbook, ".yml") + suffix + ".yml"
 	}
-	entry := fmt.Sprintf("group: %s\nversion: %s\nkind: %s\n%s", k.APIGroup, k.Version, k.Kind, content(""))
+	entry := fmt.Sprintf("group: %s\nversion: %s\nkind: %s\n%s\n%s", k.APIGroup, k.Version, k.Kind, content(""), ready)
 	if k.Finalizer {
 		entry += fmt.Sprintf("\nfinalizer:\n  name: %s/finalizer\n  %s", k.APIGroup, content("_finalizer"))
 	}

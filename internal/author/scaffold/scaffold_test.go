@@ -222,7 +222,7 @@ func TestASecondKindLeavesTheFirstAlone(t *testing.T) {
 	scratch.Write(t, dir, map[string]string{"watches.yaml": edited})
 	plan, err = CreateAPI(dir, Kind{Group: "myapp", Version: "v1", Kind: "Backup", GeneratePlaybook: true, Namespaced: true})
 	written(t, plan, err)
-	want := strings.TrimSuffix(edited, "# the end\n") + "\n- group: myapp.myorg.tld\n  version: v1\n  kind: Backup\n  playbook: playbooks/backup.yml\n# the end\n"
+	want := strings.TrimSuffix(edited, "# the end\n") + "\n- group: myapp.myorg.tld\n  version: v1\n  kind: Backup\n  playbook: playbooks/backup.yml\n  ready: manager\n  health: true\n# the end\n"
 	if diff := cmp.Diff(want, read(t, dir, "watches.yaml")); diff != "" {
 		t.Errorf("watches.yaml (-want +got):\n%s", diff)
 	}
