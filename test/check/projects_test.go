@@ -79,7 +79,7 @@ spec:
           type: object
           properties:
             spec: {type: object, properties: {%[4]s}}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, default: {observedGeneration: -1}, x-kubernetes-preserve-unknown-fields: true}
 `, strings.ToLower(words[0]), words[0], words[1], strings.Join(fields, ", "))
 }
 

@@ -45,6 +45,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		p.objects(u)
 		p.handlers(u)
 		p.deletes(u)
+		p.ready(u)
 		p.kinds(u)
 		p.namespaces(u)
 		p.createdInVain(u)

@@ -33,7 +33,7 @@ spec:
       schema:
         openAPIV3Schema:
           properties:
-            status: {x-kubernetes-preserve-unknown-fields: true}
+            status: {default: {observedGeneration: -1}, x-kubernetes-preserve-unknown-fields: true}
             spec:
 `
 
@@ -271,7 +271,8 @@ func TestDefinitionsOfKinds(t *testing.T) {
 		"not served":                 {replace("served: true", "served: false"), func(*watches.Watch) {}, []string{"watches.yaml:1 error crd"}},
 		"without a status":           {replace("subresources: {status: {}}", "storage: true"), func(*watches.Watch) {}, []string{"config/crd.yaml:7 warning crd"}},
 		"whose status nobody writes": {replace("subresources: {status: {}}", "storage: true"), func(w *watches.Watch) { w.ManageStatus = false }, nil},
-		"without conditions":         {replace("status: {x-kubernetes-preserve-unknown-fields: true}", "status: {properties: {a: {type: string}}}"), func(*watches.Watch) {}, []string{"config/crd.yaml:7 warning crd"}},
+		"without a default":          {replace("default: {observedGeneration: -1}, ", ""), func(*watches.Watch) {}, []string{"config/crd.yaml:7 info crd"}},
+		"without conditions":         {replace("x-kubernetes-preserve-unknown-fields: true", "properties: {a: {type: string}}"), func(*watches.Watch) {}, []string{"config/crd.yaml:7 warning crd"}},
 		"with a field of Ansible's":  {replace("count:", "ansibleHost:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
 		"with a name that is taken":  {replace("count:", "hostvars:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 warning refused-name"}},
 		"with two fields of a name":  {replace("count:", "secret_name:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},

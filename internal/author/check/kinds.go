@@ -78,6 +78,12 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 				"the API server drops what the manager writes there, and nobody sees the outcome of a run", "add status with x-kubernetes-preserve-unknown-fields: true, or with conditions",
 			})
 		}
+		if status := source.Field(source.Field(version.Root, "properties"), "status"); source.Field(source.Field(status, "default"), "observedGeneration") == nil {
+			p.add(finding{
+				"crd", report.Info, source.Position{File: crd.File, Line: version.Line, Column: 1}, "the status of " + crd.Kind + " has no default",
+				"helm --wait, Flux and others that use kstatus take a new resource for ready until its first run begins", "add default: {observedGeneration: -1} to the status in the schema",
+			})
+		}
 	}
 }
 
