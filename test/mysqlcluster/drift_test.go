@@ -93,12 +93,12 @@ var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, Con
 		o.Create(ctx, late)
 		Expect(o.fails(ctx, late)).To(ContainSubstring("Secret " + o.Namespace + "/late, named by spec.mysqlAdminSecret, does not exist"))
 		Expect(columns(ctx, late, "--output=wide")).To(MatchRegexp(
-			`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +VERSION +MESSAGE +AGE\n` +
+			`^NAME +READY +STATUS +ENDPOINT +VERSION +MESSAGE +AGE\n` +
 				`late +False +Failed .*Secret ` + o.Namespace + `/late.*does not exist`))
 		o.secret(ctx, "late", map[string]string{"password": "late"})
 		o.succeeds(ctx, late)
-		Expect(columns(ctx, late)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +AGE\n` +
-			`late +True +Successful +true +late-writer\S+:3306 +\S+\n$`))
+		Expect(columns(ctx, late)).To(MatchRegexp(`^NAME +READY +STATUS +ENDPOINT +AGE\n` +
+			`late +True +Successful +late-writer\S+:3306 +\S+\n$`))
 		writer := site.Read(ctx, ground, o.Namespace, "late-writer", &corev1.Service{})
 		Expect(writer.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 		Expect(writer.Labels).To(And(HaveKey("app.kubernetes.io/managed-by"), HaveKey("app.kubernetes.io/created-by")))
