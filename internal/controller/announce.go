@@ -21,6 +21,8 @@ const (
 func (r *Reconciler) announce(a *attempt) {
 	c := a.conclusion
 	switch {
+	case c.canceled:
+		r.event(a, corev1.EventTypeWarning, string(content.ReasonCanceled), c.traced("The run: "+c.Outcome.Message))
 	case c.Outcome.Verdict == content.Canceled:
 		return
 	case c.finalizing && c.Outcome.Verdict == content.Succeeded:

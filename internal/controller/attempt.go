@@ -130,6 +130,8 @@ type conclusion struct {
 	wroteReady bool
 	// stalled is true if runs have failed the same way until the back-off reached its limit.
 	stalled bool
+	// canceled is true if the CR's annotation has ended the run.
+	canceled bool
 	// ended is when the run ended; zero if nothing has run. next is when content runs again
 	// although nothing changes, if that is not after the period; zero if not so.
 	ended, next time.Time
@@ -214,13 +216,13 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	st, now := &a.state, r.Clock.Now()
 	c.version, c.finalizing, c.before, c.requested = a.version, a.finalizing, a.before, a.requested()
 	a.setVersion()
-	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
+	if c.canceled || c.Outcome.Verdict != content.Canceled { // Of others that are canceled, the next manager answers.
 		c.answered = answers(a.version.requested, st.answered, status.Request(a.cr))
 		st.answered = a.version.requested
 	}
 	switch {
-	case c.refused:
-		a.mailbox.take() // Only a change of the CR can make a run of it.
+	case c.refused, c.canceled:
+		a.mailbox.take() // Only a change or a later event makes a run of it.
 	case c.Outcome.Verdict == content.Failed:
 		st.failures++
 		if !status.SameFailure(c.before, c.Outcome) {
@@ -230,7 +232,7 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	default:
 		st.failures, st.repeats = 0, 0
 	}
-	c.stalled = c.Outcome.Verdict == content.Failed && backoffAfter(st.repeats, r.Defaults.MaxBackoff) >= r.Defaults.MaxBackoff
+	c.stalled = c.canceled || c.Outcome.Verdict == content.Failed && backoffAfter(st.repeats, r.Defaults.MaxBackoff) >= r.Defaults.MaxBackoff
 	if !c.refused {
 		st.brake.end(now, r.Defaults.MaxBackoff)
 	}

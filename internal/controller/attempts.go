@@ -18,6 +18,8 @@ var (
 	// errWithdrawn ends the run of a CR that is being deleted, where the finalizer's run need not
 	// wait for its end. It does not end that one.
 	errWithdrawn = fmt.Errorf("the finalizer runs next: %w", errDeleted)
+	// errCanceled ends a run because the CR's annotation asks for that.
+	errCanceled error = unwanted("it was canceled by the annotation " + cancelSuffix)
 	// errAbandoned ends the run of a CR that is to go without its finalizer.
 	errAbandoned error = unwanted("the custom resource is abandoned")
 )

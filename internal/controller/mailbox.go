@@ -25,7 +25,7 @@ type mailbox struct {
 // signal is what an event means for the attempt that is at work on an object.
 type signal struct {
 	uid types.UID
-	// end is errGone, errDeleted, errWithdrawn or errAbandoned if a run of the object must end; else nil.
+	// end is errGone, errDeleted, errWithdrawn, errCanceled or errAbandoned if a run of the object must end; else nil.
 	end error
 }
 

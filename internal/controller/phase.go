@@ -60,7 +60,7 @@ func (c *conclusion) phaseAfter() Phase {
 	switch {
 	case c.refused:
 		return PhaseRefused
-	case c.Outcome.Verdict == content.Failed:
+	case c.canceled, c.Outcome.Verdict == content.Failed:
 		return PhaseFailed
 	case c.Outcome.Verdict == content.Succeeded:
 		return PhaseSucceeded

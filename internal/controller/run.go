@@ -105,6 +105,7 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 		return cause
 	}
 	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady}
+	c.canceled = result.Outcome.Verdict == content.Canceled && context.Cause(runCtx) == errCanceled //nolint:errorlint // As above.
 	if lasting, may := a.work.(content.Lasting); may {
 		c.written = lasting.Concluded
 	}

@@ -18,6 +18,7 @@ const (
 	periodSuffix    = "reconcile-period"
 	pausedSuffix    = "paused"
 	requestedSuffix = "reconcile-requested-at"
+	cancelSuffix    = "cancel-requested-at"
 	abandonSuffix   = "abandon"
 )
 
@@ -130,6 +131,12 @@ func answers(requests, answered, shown string) string {
 // abandoned reports whether the CR is to go although its finalizer has not succeeded.
 func abandoned(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return saysTrue(watch, cr, abandonSuffix) != "" && cr.GetDeletionTimestamp() != nil
+}
+
+// cancels reports whether an update asks for the end of the CR's run: an annotation has a new value.
+func cancels(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
+	had, has := before.GetAnnotations(), after.GetAnnotations()
+	return slices.ContainsFunc(watch.NamesOf(cancelSuffix), func(name string) bool { return has[name] != "" && has[name] != had[name] })
 }
 
 func checkPaused(name string, annotations map[string]string) error {

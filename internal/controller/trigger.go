@@ -131,12 +131,12 @@ func changed(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 
 // triggerAnnotations returns the annotations whose change makes content run: those with the
 // watch's prefix, those that mean something below another one, those that the watch names, or with watchAnnotationsChanges all but kubectl's
-// copy of the object. The one that gives a CR up is none: it does nothing until the CR is deleted.
+// copy of the object. Those that give a CR up or cancel its run are none.
 func triggerAnnotations(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
-	annotations, abandons := cr.GetAnnotations(), watch.NamesOf(abandonSuffix)
+	annotations, others := cr.GetAnnotations(), append(watch.NamesOf(abandonSuffix), watch.NamesOf(cancelSuffix)...)
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
 		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix()) || watch.Means(name) || slices.Contains(watch.TriggerAnnotations, name)
-		return !ours || name == corev1.LastAppliedConfigAnnotation || slices.Contains(abandons, name)
+		return !ours || name == corev1.LastAppliedConfigAnnotation || slices.Contains(others, name)
 	})
 	return annotations
 }

@@ -40,7 +40,7 @@ type ContentKind struct {
 const CustomAnnotations = "ensign-operator.github.io/"
 
 // everyAnnotation are the names, without a prefix, of the annotations that every kind of content has.
-var everyAnnotation = []string{"reconcile-period", "paused", "reconcile-requested-at", "abandon"} //nolint:gochecknoglobals // A constant.
+var everyAnnotation = []string{"reconcile-period", "paused", "reconcile-requested-at", "cancel-requested-at", "abandon"} //nolint:gochecknoglobals // A constant.
 
 // KindOfContent returns the kind of content that ran for a CR, as far as the CR shows it. What
 // shows it can be written by whoever may write the CR: it proves nothing.

@@ -107,6 +107,29 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		}
 		d.here(0, "resume", "greeting/good", "--wait")
 	})
+	It("cancel a run that hangs, and then nothing runs until somebody asks", func(ctx context.Context) {
+		hangs := d.greeting("hangs", "hang")
+		ground.Create(ctx, hangs)
+		Eventually(func() string {
+			out, _ := d.here(0, "status", "greeting/hangs")
+			return out
+		}).Should(ContainSubstring("Running"))
+		out, _ := d.here(0, "cancel", "greeting/hangs", "--wait")
+		Expect(out).To(HaveSuffix("/hangs: its run has ended\n"))
+		out, _ = d.here(1, "status", "greeting/hangs")
+		Expect(out).To(ContainSubstring(" False Canceled"))
+		out, _ = d.here(0, "cancel", "greeting/hangs")
+		Expect(out).To(ContainSubstring("nothing to do: its status shows no run"))
+		before, err := d.Runs(hangs)()
+		Expect(err).NotTo(HaveOccurred())
+		Consistently(d.Runs(hangs), "2s").Should(Equal(before))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"word":"hi"}}`))
+		Expect(ground.Client.Patch(ctx, hangs, patch)).To(Succeed())
+		out, _ = d.here(0, "reconcile", "greeting/hangs", "--wait")
+		Expect(out).To(HaveSuffix("/hangs: succeeded\n"))
+		ground.Delete(ctx, hangs)
+		ground.Gone(ctx, hangs)
+	})
 	It("take kinds that watches.yaml does not have, as a program may watch them in Go", func() {
 		out, _ := d.here(0, "status", "configmap/kube-root-ca.crt")
 		Expect(out).To(ContainSubstring("kube-root-ca.crt"))

@@ -48,6 +48,10 @@ const (
   ansible.builtin.assert:
     that: word is not match('boo')
     fail_msg: "nobody says {{ word }}"
+- name: Wait for what never comes
+  ansible.builtin.command: sleep 600
+  when: word == 'hang'
+  changed_when: false
 `
 	template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-note'}\ndata: {text: '{{ .Values.text }}'}\n"
 )

@@ -20,12 +20,12 @@ import (
 )
 
 // Await waits until the order that Give wrote as the version has been carried out, and returns the
-// outcome of the run; the zero outcome after Suspend.
+// outcome of the run; the zero outcome after Suspend and Cancel.
 func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName, version string) (content.Outcome, error) {
 	if !kind.ManageStatus {
 		return content.Outcome{}, errors.New("manageStatus of the watch is false, so no status shows when it is over")
 	}
-	if o.Verb != Suspend && dropsRequest(ctx, c, kind) {
+	if o.Verb != Suspend && o.Verb != Cancel && dropsRequest(ctx, c, kind) {
 		return content.Outcome{}, errors.New("the schema of the CRD drops status.reconcileRequestedAt, so nothing shows when the run is over: set x-kubernetes-preserve-unknown-fields: true on the status in the CRD, or embed content.Status in its type in Go")
 	}
 	if namespaced, err := c.IsObjectNamespaced(emptyOf(kind)); err != nil || !namespaced {
@@ -52,7 +52,7 @@ func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, n
 		return content.Outcome{}, o.late(ctx, kind, last)
 	case err != nil:
 		return content.Outcome{}, err
-	case o.Verb == Suspend:
+	case o.Verb == Suspend, o.Verb == Cancel:
 		return content.Outcome{}, nil
 	}
 	return status.Last(last), nil
@@ -104,8 +104,11 @@ func (o Order) late(ctx context.Context, kind kinds.Kind, last *unstructured.Uns
 	}
 	row := RowOf(kind, 0, last)
 	what := "no run for this request has ended"
-	if o.Verb == Suspend {
+	switch o.Verb {
+	case Suspend:
 		what = "no pause is shown"
+	case Cancel:
+		what = "the run has not ended"
 	}
 	return fmt.Errorf("%s within --timeout (it is %s): is the operator running, and does the kind's schema keep its status?", what, row.Outcome)
 }

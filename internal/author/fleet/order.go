@@ -21,6 +21,7 @@ import (
 const (
 	pausedSuffix    = "paused"
 	requestedSuffix = "reconcile-requested-at"
+	cancelSuffix    = "cancel-requested-at"
 )
 
 // Verb is what is to be done with a CR.
@@ -31,12 +32,13 @@ const (
 	Reconcile Verb = "reconcile"
 	Suspend   Verb = "suspend"
 	Resume    Verb = "resume"
+	Cancel    Verb = "cancel"
 )
 
 // Order says how to control a CR by its annotations.
 type Order struct {
 	Verb Verb
-	// Request is a new value for the annotation that requests a run. With Resume it may be
+	// Request is a new value for the annotation that requests a run, or its end. With Resume it may be
 	// "": then the end of the pause alone leads to a run, which Await cannot tell from others.
 	Request string
 }
@@ -82,7 +84,9 @@ func (o Order) Give(ctx context.Context, c client.WithWatch, kind kinds.Kind, na
 func (o Order) check(kind kinds.Kind, cr *unstructured.Unstructured) error {
 	paused := isPaused(kind, cr)
 	switch {
-	case cr.GetDeletionTimestamp() != nil && o.Verb != Resume:
+	case o.Verb == Cancel && status.Read(cr, status.Running).Status != "True":
+		return fmt.Errorf("%w: its status shows no run", ErrUnchanged)
+	case cr.GetDeletionTimestamp() != nil && o.Verb != Resume && o.Verb != Cancel:
 		return errors.New("it is being deleted")
 	case !kind.Selector.Matches(labels.Set(cr.GetLabels())):
 		return errors.New("its labels do not match the selector of the watch, so nothing runs for it")
@@ -123,8 +127,10 @@ func (o Order) annotations(kind kinds.Kind, cr *unstructured.Unstructured) map[s
 			changes[prefix+pausedSuffix] = "true"
 		case Resume:
 			changes[prefix+pausedSuffix] = nil
+		case Cancel:
+			changes[prefix+cancelSuffix] = o.Request
 		}
-		if o.Verb != Suspend && o.Request != "" {
+		if o.Verb != Suspend && o.Verb != Cancel && o.Request != "" {
 			changes[prefix+requestedSuffix] = o.Request
 		}
 	}
@@ -166,6 +172,9 @@ func explained(err error, kind kinds.Kind, name types.NamespacedName) error {
 // returns an error if it cannot be any more.
 func (o Order) over(kind kinds.Kind, cr *unstructured.Unstructured) (bool, error) {
 	running := status.Read(cr, status.Running)
+	if o.Verb == Cancel {
+		return running.Status != "True", nil
+	}
 	pauses := running.Status == "False" && running.Reason == status.ReasonPaused
 	switch {
 	case o.Verb == Suspend && !isPaused(kind, cr):

@@ -47,6 +47,14 @@ it, except its finalizer when it is deleted. A current run continues to its end.
 pause starts a run.`,
 		waits: "wait until the run that follows is over; exit code 1 if it failed", given: "is not paused any more",
 	}
+	cancelText = steerText{
+		verb: fleet.Cancel, short: "End the current runs of resources",
+		long: `cancel ends the current run of each of the custom resources, a finalizer's too, by the
+annotation cancel-requested-at. Nothing runs for them until they change, an event of
+an object triggers a run, or somebody requests one (ensign reconcile). The objects stay
+as the run has left them.`,
+		waits: "wait until the run has ended", given: "its run is to end", done: "its run has ended",
+	}
 )
 
 // steerFlags are the flags of these commands.
@@ -191,7 +199,7 @@ func (f *steerFlags) describe(outcome content.Outcome, err error) (text string, 
 	switch {
 	case err != nil:
 		return err.Error(), 1
-	case f.verb == fleet.Suspend:
+	case f.done != "":
 		return f.done, 0
 	case outcome.Verdict != content.Succeeded:
 		return fmt.Sprintf("failed (%s): %s", outcome.Reason, outcome.Message), 1

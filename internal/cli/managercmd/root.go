@@ -22,6 +22,6 @@ commands that write and check an operator, and show and control its resources.`
 	root.AddCommand(newRunCommand(build), newAgentCommand(), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
 	root.CompletionOptions.DisableDefaultCmd = true
 	cli.AddElsewhere(root, []string{"ensign", "kubectl ensign"}, "init", "create", "check", "rbac", "schema", "run-once",
-		"status", "logs", "reconcile", "suspend", "resume", "uninstall", "completion")
+		"status", "logs", "reconcile", "suspend", "resume", "cancel", "uninstall", "completion")
 	return root
 }
