@@ -154,6 +154,24 @@ var _ = Describe("the release of another", func() {
 		Expect(objectNamed(s, "shared", object)(ctx)).To(Succeed())
 		Expect(object.Data).To(Equal(map[string]string{"a": "first"}))
 	})
+
+	It("takes no object of another owner by adopt", func(ctx context.Context) {
+		s := charted(ctx, plain, "  adopt: true\n").Start(ctx, hello.Kind)
+		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "owner"}}
+		s.Create(ctx, owner)
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "second-a", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID},
+		}}, Data: map[string]string{"a": "theirs"}}
+		s.Create(ctx, theirs)
+		cr := harness.Custom(hello, s.Namespace, "second", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("second-a belongs to ConfigMap owner")))
+		remove(ctx, cr)
+		now := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "second-a", now)(ctx)).To(Succeed())
+		Expect(now.Data).To(Equal(theirs.Data))
+		Expect(now.OwnerReferences).To(Equal(theirs.OwnerReferences))
+	})
 })
 
 var _ = Describe("a release of the CR's own", func() {

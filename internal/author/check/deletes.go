@@ -17,21 +17,31 @@ func (p *Project) deletes(u *Unit) {
 		if module := source.Plain(t.Module); module == "command" || module == "shell" {
 			by = deletesByCommand(t)
 		}
-		if by != "" {
+		if by != "" && !looksAtOwners(t) {
 			p.add(finding{
 				"unowned-delete", report.Warning, t.Position, "this deletes by " + by + " whatever it finds, whoever it belongs to",
-				"a Helm release, or another resource, may have an object of that " + by, "use ensign.operator.k8s_delete_owned, which checks the owner",
+				"a Helm release, or another resource, may have an object of that " + by, "use ensign.operator.k8s_delete_owned, which checks the owner, or compare the object's ownerReferences with the resource's UID in when",
 			})
 		}
 	}
 }
 
-// deletesByModule returns how a task chooses what it deletes. "" is for one that deletes nothing, or that
-// expects a UID, so that it has looked at the object before.
+// looksAtOwners reports whether the condition of a task, of a block around it, or its loop reads owners.
+func looksAtOwners(t *source.Task) bool {
+	for ; t != nil; t = t.Parent {
+		for _, key := range []string{"when", "loop", "with_items"} {
+			if strings.Contains(source.AllText(t.Keys[key]), "ownerReferences") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deletesByModule returns how a task chooses what it deletes. "" is for one that deletes nothing.
 func deletesByModule(u *Unit, t *source.Task) string {
-	expected := source.Field(t.Arg("delete_options"), "preconditions")
 	switch {
-	case rights.Module(t) != "k8s" || !slices.Contains(rights.States(u.Unit, u.Index, t), "absent") || source.Field(expected, "uid") != nil:
+	case rights.Module(t) != "k8s" || !slices.Contains(rights.States(u.Unit, u.Index, t), "absent"):
 		return ""
 	case t.Arg("label_selectors") != nil:
 		return "label"
@@ -42,9 +52,13 @@ func deletesByModule(u *Unit, t *source.Task) string {
 }
 
 var (
-	kubectlDelete = regexp.MustCompile(`\b(?:kubectl|oc)\s(?:[^|;&\n]*\s)?delete\s[^|;&\n]*`)
-	byLabel       = regexp.MustCompile(`\s(?:-l|--selector)\b`)
-	byKind        = regexp.MustCompile(`\s--all\b`)
+	// The program may be in a variable: {{ oc_bin }} delete, $KUBECTL delete.
+	kubectlDelete = regexp.MustCompile(`(?i)(?:\b|_)(?:kubectl|oc)(?:_\w+)?(?:\s*\}\}|\})?"?\s(?:[^|;&\n]*\s)?delete\s[^|;&\n]*`)
+	// These delete nothing.
+	noDelete  = regexp.MustCompile(`\scan-i\s|\s--dry-run|\s--help\b|\sexec\s.*\s--\s`)
+	noCommand = regexp.MustCompile(`(?m)^\s*(?:#|echo\b|printf\b).*$`)
+	byLabel   = regexp.MustCompile(`\s(?:-l|--selector)\b`)
+	byKind    = regexp.MustCompile(`\s--all\b`)
 )
 
 // deletesByCommand is deletesByModule for a command line with kubectl or oc.
@@ -57,8 +71,9 @@ func deletesByCommand(t *source.Task) string {
 		}
 		text = strings.Join(words, " ")
 	}
+	text = noCommand.ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	switch found := kubectlDelete.FindString(text); {
-	case found == "":
+	case found == "", noDelete.MatchString(found):
 		return ""
 	case byLabel.MatchString(found):
 		return "label"

@@ -33,7 +33,7 @@ func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
 		"and is named":                   {"- ensign.operator.k8s_require_owned: {owner: {}, kind: Secret, name: [x, y]}\n", []string{"get secrets"}},
 		"not what it would not find":     {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Deployment, name: x}\n", []string{"get deployments", "patch deployments/status"}},
 		"a state of two":                 {"- k8s: {state: \"{{ 'present' if b else 'absent' }}\", kind: Secret, name: x}\n", []string{"create secrets", "delete secrets", "get secrets", "patch secrets"}},
-		"a state that a default gives":   {"- k8s: {state: '{{ wanted }}', kind: Secret, name: x}\n", []string{"create secrets", "get secrets", "patch secrets"}},
+		"a state that nobody knows":      {"- k8s: {state: '{{ wanted }}', kind: Secret, name: x}\n", []string{"create secrets", "delete secrets", "get secrets", "patch secrets"}},
 		"the group that a task does say": {"- k8s_info: {api_version: example.com/v1, kind: Deployment, name: x}\n", []string{"get deployments.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {

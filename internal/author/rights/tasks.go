@@ -150,9 +150,12 @@ func States(u *source.Unit, i *source.Index, t *source.Task) []string {
 		for _, word := range stateWords.FindAllStringSubmatch(text.Value, -1) { // "{{ 'present' if enabled else 'absent' }}"
 			found = append(found, word[1])
 		}
+		if len(found) < 2 { // "{{ item.state | default('present') }}"
+			found = append(found, "absent")
+		}
 	}
-	if len(found) == 0 {
-		found = []string{"present"}
+	if len(found) == 0 || !known && !slices.Contains(found, "present") {
+		found = append(found, "present")
 	}
 	for _, name := range text.Analysis.Names {
 		for _, vars := range varsOf(u) {

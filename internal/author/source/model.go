@@ -1,8 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -143,8 +145,28 @@ func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Lin
 // Arg returns an argument of the task by one of its names, nil if it has none.
 func (t *Task) Arg(names ...string) *yaml.Node {
 	for _, name := range names {
-		if value := Field(t.Args, name); value != nil {
+		if value := cmp.Or(Field(t.Args, name), Field(t.Keys["args"], name), t.defaultOf(name)); value != nil {
 			return value
+		}
+	}
+	return nil
+}
+
+// defaultOf returns what module_defaults of the task, or of a block around it, gives an argument.
+// Those for a group of modules are taken for every module of Kubernetes, which the groups are of.
+func (t *Task) defaultOf(name string) *yaml.Node {
+	short := t.Module[strings.LastIndex(t.Module, ".")+1:]
+	for ; t != nil; t = t.Parent {
+		defaults := follow(t.Keys["module_defaults"])
+		if defaults == nil || defaults.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(defaults.Content); i += 2 {
+			key := defaults.Content[i].Value
+			group := strings.HasPrefix(key, "group/") && strings.HasPrefix(short, "k8s")
+			if value := Field(defaults.Content[i+1], name); value != nil && (group || key[strings.LastIndex(key, ".")+1:] == short) {
+				return value
+			}
 		}
 	}
 	return nil
@@ -194,6 +216,22 @@ func Scalar(n *yaml.Node) string {
 		return ""
 	}
 	return n.Value
+}
+
+// AllText returns the scalars of a node, one in a line.
+func AllText(n *yaml.Node) string {
+	n = follow(n)
+	switch {
+	case n == nil:
+		return ""
+	case n.Kind == yaml.ScalarNode:
+		return n.Value + "\n"
+	}
+	var text strings.Builder
+	for _, part := range n.Content {
+		text.WriteString(AllText(part))
+	}
+	return text.String()
 }
 
 // True reports whether the node is a boolean that is true.

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
@@ -82,8 +83,8 @@ func (r *run) served(text string) (string, error) {
 	return kept.String(), nil
 }
 
-// refuseOthers returns an error if an object that the chart renders belongs to another release.
-// Adopt takes over what belongs to none, and Helm's own way to take over asks nobody.
+// refuseOthers returns an error if an object that the chart renders belongs to another release or
+// owner. Adopt takes over what belongs to none, and Helm's own way to take over asks nobody.
 func (r *run) refuseOthers(ctx context.Context) error {
 	made, err := r.dryRun(ctx)
 	if err != nil {
@@ -102,7 +103,10 @@ func (r *run) refuseOthers(ctx context.Context) error {
 			continue
 		}
 		if other := chartobjects.OtherRelease(live, r.Namespace, r.Name); other != "" {
-			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to no release", manifest.Name(object), other)
+			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to nobody", manifest.Name(object), other)
+		}
+		if other := chartobjects.OtherOwner(live, r.Namespace, r.Name, types.UID(r.Seal.Owner.UID)); other != "" {
+			return fmt.Errorf("%s belongs to %s, and adopt takes over only what belongs to nobody", manifest.Name(object), other)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -39,6 +40,17 @@ func OtherRelease(object metav1.Object, namespace, name string) string {
 		return ""
 	}
 	return ofNamespace + "/" + ofName
+}
+
+// OtherOwner returns the kind and name of the owner of an object that has owners, if the object has
+// no marks of this release and the CR with the UID is none of its owners.
+func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) string {
+	owners, annotations := object.GetOwnerReferences(), object.GetAnnotations()
+	ours := annotations[releaseNamespace] == namespace && annotations[releaseName] == name
+	if ours || len(owners) == 0 || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == uid }) {
+		return ""
+	}
+	return owners[0].Kind + " " + owners[0].Name
 }
 
 // mark sets Helm's label and annotations on an object of the release.
