@@ -97,7 +97,8 @@ deleted:
   type: list
   elements: str
 kept:
-  description: For each object of someone else, a sentence that says whose it is.
+  description: For each object of someone else, a sentence that says whose it is. For objects that O(name) names, each
+    is a warning too.
   returned: success
   type: list
   elements: str
@@ -228,6 +229,9 @@ def main() -> None:
         result = Deletion(module, API(module)).run()
     except APIError as error:
         module.fail_json(**error.result())
+    if module.params["name"]:  # Labels are anybody's, so that objects of others are no surprise.
+        for sentence in result["kept"]:
+            module.warn(f"Not deleted: {sentence}")
     module.exit_json(**result)
 
 
