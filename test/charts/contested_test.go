@@ -169,11 +169,16 @@ var _ = Describe("a Job that has ended", func() {
 			return job.UID, client.IgnoreNotFound(err)
 		}).ShouldNot(Or(Equal(uid), BeEmpty()), "it has not ended")
 		now := metav1.Now()
-		job.Status.StartTime, job.Status.CompletionTime = &now, &now
-		job.Status.Conditions = []batchv1.JobCondition{
-			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: batchv1.JobReasonCompletionsReached}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
-		}
-		Expect(k8s.Status().Update(ctx, job)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { // The Job's controller writes its status, too.
+			if err := objectNamed(s, "once", job)(ctx); err != nil {
+				return err
+			}
+			job.Status.StartTime, job.Status.CompletionTime = &now, &now
+			job.Status.Conditions = []batchv1.JobCondition{
+				{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: batchv1.JobReasonCompletionsReached}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
+			}
+			return k8s.Status().Update(ctx, job)
+		}).Should(Succeed())
 		answered(ctx, s, cr, "ended")
 		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		Eventually(ctx, objectNamed(s, "once", job)).Should(site.BeGone())
