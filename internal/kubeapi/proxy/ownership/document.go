@@ -15,7 +15,7 @@ type document struct {
 }
 
 func (d *document) needs(t Target) Needs {
-	if d.creates || t.LabelsOnly || t.isOwner(d.object) || d.namesOwner(t) {
+	if d.creates || t.LabelsOnly || t.isOwner(d.object) || d.namesOwner(t) || d.isOfRelease(t) {
 		return NeedsNothing
 	}
 	return NeedsMetadata
@@ -37,6 +37,13 @@ func (d *document) namesOwner(t Target) bool {
 	}
 	annotations, err := annotations(desired)
 	return err == nil && t.hasOwnerAnnotations(annotations) && !slices.ContainsFunc(owners, t.isReferenceToOwner)
+}
+
+// isOfRelease reports whether an apply makes the object the release's, so that it gets the reference whatever is live.
+func (d *document) isOfRelease(t Target) bool {
+	desired := metadata(d.object)
+	keeps, err := keepsItself(desired)
+	return d.yaml && err == nil && !keeps && t.allowsReference() && t.isOfRelease(desired)
 }
 
 func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
