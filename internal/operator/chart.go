@@ -76,7 +76,7 @@ func (c *chartWing) engine(w Watch) (content.Engine, error) {
 		}
 		runs = chartJobs{chartRunner{c.runner}, remote}
 	}
-	engine, err := chart.New(w.Watch, runs, c.all.GetRESTMapper(), c.sealKeys)
+	engine, err := chart.New(w.Watch, runs, c.all.GetRESTMapper(), c.sealKeys, c.all.ledger)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
@@ -56,6 +57,8 @@ type components struct {
 	writer   client.Client
 	locks    controller.RunLocks
 	events   events.EventRecorder
+	// ledger is what is known of the releases of charts.
+	ledger *ledger.Store
 	// undo gives up what compose took, the last first.
 	undo []func()
 

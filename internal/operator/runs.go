@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
@@ -86,10 +87,14 @@ func logOptions(o config.Options) eventlog.Options {
 
 // serveRuns makes and adds the API proxy of runs.
 func (c *components) serveRuns(ctx context.Context) (err error) {
+	if c.ledger, err = newLedger(c.Manager); err != nil {
+		return err
+	}
 	c.proxy, err = proxy.New(c.client, proxy.Options{
 		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
 		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.fence,
-		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(), Logger: c.options.Logger.WithName("proxy"),
+		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(),
+		Report: c.takeRevision, ReportPath: order.ReportPath, Logger: c.options.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return err

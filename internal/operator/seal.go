@@ -1,12 +1,17 @@
 package operator
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
 // newSealKeys returns the source of the keys with which the records of releases are sealed: a
@@ -24,4 +29,27 @@ func newSealKeys(m *Manager) (chart.Keys, error) {
 	}
 	store := &seal.Store{Secrets: core.Secrets(namespace), Name: m.recordName("seal")}
 	return store.Keys, nil
+}
+
+// newLedger returns what keeps what the manager knows of releases: ConfigMaps in its namespace, which every
+// shard shares. Where that namespace is not known, it is lost at the manager's end, like the keys.
+func newLedger(m *Manager) (*ledger.Store, error) {
+	namespace := m.ownNamespace()
+	if namespace == "" {
+		return &ledger.Store{}, nil
+	}
+	core, err := clientv1.NewForConfig(m.client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the ledger of releases: %w", err)
+	}
+	return &ledger.Store{ConfigMaps: core.ConfigMaps(namespace), Namespace: namespace, Prefix: m.recordName("release")}, nil
+}
+
+// takeRevision notes a revision in the ledger, of which chart-exec reports before it writes its record.
+func (c *components) takeRevision(ctx context.Context, owner access.Owner, body []byte) error {
+	var r order.Revision
+	if err := json.Unmarshal(body, &r); err != nil {
+		return fmt.Errorf("read the report of a revision: %w", err)
+	}
+	return c.ledger.Report(ctx, order.Owner{Group: owner.GVK.Group, Kind: owner.GVK.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: string(owner.UID)}, r)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,10 +63,10 @@ func (l *faultLab) restart(ctx context.Context) {
 	Expect(l.Ready(ctx, hello.Kind)).To(Succeed())
 }
 
-// matters reports whether a request is a write of a CR, a release or its objects. The manager
-// notes the kinds of children and the key of releases once.
+// matters reports whether a request is a write of a CR, of a release, its entry in the ledger or its objects. The
+// manager notes the kinds of children and the key of releases once.
 func (l *faultLab) matters(r apiproxy.Request) bool {
-	notes := strings.HasPrefix(r.Name, "ensign-") || bytes.Contains(r.Body, []byte(`"ensign-`))
+	notes := bytes.Contains([]byte(r.Name), []byte("ensign-children")) || bytes.Contains(r.Body, []byte(`"ensign-children"`)) || bytes.Contains(r.Body, []byte(`"ensign-seal","namespace"`))
 	return !notes && r.Write() && r.Query["dryRun"] == nil && r.Namespace == l.Namespace && slices.Contains([]string{"secrets", "configmaps", "hellos"}, r.Resource)
 }
 

@@ -76,7 +76,7 @@ var _ = Describe("the requests of a run", Serial, func() {
 			counts[step.name] = sum(step.name, requests(s, log))
 		}
 		// With the reads and writes of the CR. The former operator makes 37 at an installation. Of each object Helm asks
-		// whether another release has it, the API proxy reads its owners, and it is compared when all is done.
+		// whether another release has it, and it is compared when all is done. The ledger is read once, and written three times.
 		const most = 38
 		Expect(counts).To(And(HaveKeyWithValue("install", BeNumerically("<=", most)), HaveKeyWithValue("upgrade", BeNumerically("<=", most))))
 	})

@@ -7,7 +7,7 @@ package action
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"text/template"
@@ -19,12 +19,11 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
@@ -45,8 +44,11 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	r.client.Left = func(what string) { tell(order.Record{Left: what}) }
 	working := func(step string) { tell(order.Record{Working: step}) }
 	r.client.Working = working
-	if err := r.prepareRecords(ctx, working); err != nil {
-		return err
+	if r.TakeOver {
+		working("take over")
+		if err := r.driver.TakeOver(ctx, r.Action, func(manifests []string) (string, error) { return r.base(ctx, manifests) }); err != nil {
+			return err
+		}
 	}
 	return r.cause(r.carryOut(ctx, working))
 }
@@ -73,23 +75,6 @@ func (r *run) carryOut(ctx context.Context, working func(string)) error {
 		}
 	}
 	return r.deploy(ctx, working)
-}
-
-// prepareRecords brings the records of the release to where Helm's actions can start from them.
-func (r *run) prepareRecords(ctx context.Context, working func(string)) error {
-	if r.TakeOver {
-		working("take over")
-		if err := r.driver.TakeOver(ctx, func(manifests []string) (string, error) { return r.children(ctx, manifests) }); err != nil {
-			return err
-		}
-	}
-	if r.Unlock {
-		working("unlock")
-		if err := r.unlock(); err != nil {
-			return fmt.Errorf("end the attempt that was killed: %w", err)
-		}
-	}
-	return nil
 }
 
 // deploy installs or upgrades the release.
@@ -191,32 +176,31 @@ func (r *run) connect(flags *genericclioptions.ConfigFlags) error {
 	if r.cluster, err = manifest.NewCluster(config, mapper, r.Namespace); err != nil {
 		return err
 	}
-	found, err := records.NewRecords(config, r.Namespace, r.Name, r.Seal)
+	found, err := records.NewRecords(config, r.Namespace, r.Name, r.Seal, r.Revisions)
 	if err != nil {
 		return err
 	}
 	r.driver = records.NewDriver(found)
-	r.driver.Manifest = r.served
+	r.driver.Attempt, r.driver.Manifest = r.Attempt, r.served
 	r.config.Releases = storage.Init(r.driver)
-	return nil
+	return r.reportTo(config)
 }
 
-// unlock marks the last revision as failed if its attempt is still pending. Nobody is at
-// work on it: a CR has one run at a time, and this is that run.
-func (r *run) unlock() error {
-	found, err := r.config.Releases.Last(r.Name)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil
-	}
+// reportTo has the driver tell the manager of each revision, by the API proxy of the run, which answers when the
+// ledger has it.
+func (r *run) reportTo(config *rest.Config) error {
+	core, err := clientv1.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	last, err := records.Of(found)
-	if err != nil || !last.Info.Status.IsPending() {
-		return err
+	r.driver.Report = func(ctx context.Context, revision order.Revision) error {
+		body, err := json.Marshal(revision)
+		if err != nil {
+			return err
+		}
+		return core.RESTClient().Post().AbsPath(order.ReportPath).Body(body).Do(ctx).Error()
 	}
-	last.SetStatus(common.StatusFailed, "The attempt was ended before its time")
-	return r.config.Releases.Update(last)
+	return nil
 }
 
 func (r *run) labels() map[string]string { return map[string]string{order.DigestLabel: r.Digest} }

@@ -115,49 +115,6 @@ func TestAnUpgradeThatFailsGoesBack(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeSupersedesWhatAnEarlierOneCouldNot(t *testing.T) {
-	r, _ := newMemoryRun(t, order.Order{})
-	if err := r.install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first := last(t, r)
-	for range 2 {
-		if err := r.upgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		again := *first
-		info := *first.Info
-		again.Info, info.Status = &info, "deployed"
-		if err := r.config.Releases.Update(&again); err != nil { // As if that write had failed.
-			t.Fatal(err)
-		}
-	}
-	if err := r.upgrade(t.Context()); err != nil || history(t, r) != "1:superseded 2:superseded 3:superseded 4:deployed" {
-		t.Errorf("got %v, %s", err, history(t, r))
-	}
-}
-
-func TestOnlyAPendingAttemptIsUnlocked(t *testing.T) {
-	r, _ := newMemoryRun(t, order.Order{})
-	if err := r.unlock(); err != nil {
-		t.Errorf("a release that is not there: %v", err)
-	}
-	if err := r.install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.unlock(); err != nil || history(t, r) != "1:deployed" {
-		t.Errorf("got %v, %s", err, history(t, r))
-	}
-	pending := last(t, r)
-	pending.Info.Status = "pending-upgrade"
-	if err := r.config.Releases.Update(pending); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.unlock(); err != nil || history(t, r) != "1:failed" {
-		t.Errorf("got %v, %s", err, history(t, r))
-	}
-}
-
 func TestAnUninstallationKeepsTheHistory(t *testing.T) {
 	for keep, want := range map[bool]string{true: "1:uninstalled", false: ""} {
 		r, _ := newMemoryRun(t, order.Order{})

@@ -49,12 +49,6 @@ func (r *run) afterFailure(ctx context.Context) (bool, error) {
 	if err != nil || last.Info.Status == common.StatusUninstalled {
 		return false, err
 	}
-	if last.Info.Status != common.StatusFailed { // Its label says so; Helm reads the record.
-		last.SetStatus(common.StatusFailed, "Marked as failed")
-		if err := r.config.Releases.Update(last); err != nil {
-			return false, err
-		}
-	}
 	made, err := r.dryRun(ctx)
 	if meta.IsNoMatchError(err) {
 		return true, nil // The installation brings the CRDs of the chart.

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -18,29 +19,34 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// children returns a manifest with the identities of those objects of the manifests that are
-// children of the CR. The manifests themselves may be anybody's, so nothing else of them is used.
-func (r *run) children(ctx context.Context, manifests []string) (string, error) {
-	var kept strings.Builder
-	seen := map[string]bool{}
+// base returns a manifest from which Helm can start, where there is no record: with the identities of the objects
+// that the ledger names, or else of those of the manifests that are children of the CR. The manifests may be
+// anybody's, so nothing else of them is used. An object belongs to the release only with its marks.
+func (r *run) base(ctx context.Context, manifests []string) (string, error) {
+	var named []*unstructured.Unstructured
+	for _, one := range r.Base {
+		named = append(named, records.Object(one))
+	}
 	for _, text := range manifests {
 		objects, err := manifest.Parse(text)
-		if err != nil {
-			continue // Not a manifest of Helm's.
+		if err == nil { // Otherwise it is not one of Helm's.
+			named = append(named, objects...)
 		}
-		for _, object := range objects {
-			identity := manifest.Identity(object)
-			if seen[identity] {
-				continue
-			}
-			seen[identity] = true
-			live, _, err := r.cluster.Get(ctx, object)
-			if err != nil {
-				return "", err
-			}
-			if live != nil && records.Linked(live, r.Seal.Owner) {
-				kept.WriteString(identity)
-			}
+	}
+	var kept strings.Builder
+	seen := map[string]bool{}
+	for _, object := range named {
+		identity := manifest.Identity(object)
+		if seen[identity] {
+			continue
+		}
+		seen[identity] = true
+		live, _, err := r.cluster.Get(ctx, object)
+		if err != nil {
+			return "", err
+		}
+		if live != nil && records.Marked(live, r.Namespace, r.Name) && (len(r.Base) > 0 || records.Linked(live, r.Seal.Owner)) {
+			kept.WriteString(identity)
 		}
 	}
 	return kept.String(), nil

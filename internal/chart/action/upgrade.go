@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +21,6 @@ import (
 // scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to
 // the deployed revision.
 func (r *run) upgrade(ctx context.Context) error {
-	if err := r.supersede(); err != nil {
-		return fmt.Errorf("set the status of superseded revisions: %w", err)
-	}
 	if err := r.takeFormerHooks(ctx); err != nil {
 		return fmt.Errorf("take over objects that were hooks: %w", err)
 	}
@@ -70,33 +66,6 @@ func (r *run) takeFormerHooks(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// supersede marks all revisions that are deployed but the newest. Helm leaves such ones behind
-// where it could not write that: it only logs it.
-func (r *run) supersede() error {
-	found, err := r.config.Releases.DeployedAll(r.Name)
-	if errors.Is(err, driver.ErrNoDeployedReleases) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var deployed []*release.Release
-	for _, one := range found {
-		revision, err := records.Of(one)
-		if err != nil {
-			return err
-		}
-		deployed = append(deployed, revision)
-	}
-	slices.SortFunc(deployed, func(a, b *release.Release) int { return a.Version - b.Version })
-	var errs []error
-	for _, older := range deployed[:len(deployed)-1] {
-		older.Info.Status = common.StatusSuperseded
-		errs = append(errs, r.config.Releases.Update(older))
-	}
-	return errors.Join(errs...)
 }
 
 // deployed returns the deployed revision; nil and no error if there is none.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
@@ -48,6 +49,7 @@ type Engine struct {
 	Informers Informers
 
 	keys      Keys
+	ledger    *ledger.Store
 	values    *values.Source
 	overrides []watches.Override
 	rests     rests
@@ -62,7 +64,7 @@ type Engine struct {
 type Keys func(ctx context.Context) (seal.Keys, error)
 
 // New returns the engine of a watch. The error is about its chart or its overrideValues.
-func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys) (*Engine, error) {
+func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys, l *ledger.Store) (*Engine, error) {
 	overrides, err := values.Overrides(watch.Chart.Overrides, r.Evaluate)
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
@@ -71,7 +73,7 @@ func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys) (*Eng
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, values: source, overrides: overrides, now: time.Now}, nil
+	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, ledger: l, values: source, overrides: overrides, now: time.Now}, nil
 }
 
 // work is a release as its CR wants it.
@@ -83,8 +85,10 @@ type work struct {
 	requested bool
 	// namespace and name are the release's.
 	namespace, name string
-	// other is the release that the spec asks for, at a deletion where the status names another one.
-	other *place
+	// moved says that the CR's status names another release. That counts only where the ledger knows none.
+	moved error
+	// uninstalled is true once chart-exec has said that the release is.
+	uninstalled bool
 	// seal says for which CR the release's records are sealed; its keys are set by site.
 	seal order.Seal
 	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault says why.
@@ -114,7 +118,7 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
-		w.namespace, w.name, w.other = e.releaseToRemove(cr)
+		w.namespace, w.name = e.releaseToRemove(cr)
 		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // What it may show is hidden at a deletion too.
 		w.findEarlier(ctx, r)
 		return w, nil
@@ -122,8 +126,13 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	if err != nil {
 		return w, content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
-	if w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object); err != nil {
-		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
+	w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object)
+	if moved, ok := errors.AsType[*watches.MovedError](err); ok {
+		w.moved = moved
+		w.namespace, w.name, err = e.Watch.Chart.WantedRelease(cr.Object)
+	}
+	if err != nil {
+		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(errors.Join(w.moved, err).Error())))
 	}
 	err = w.prepareValues(r)
 	switch {
@@ -137,17 +146,14 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 }
 
 // releaseToRemove returns the namespace and name of the release of a CR that is being deleted: the
-// one that its status names, where its spec asks for another one by now, which is other then. Both are ""
-// for a CR that can have none, such as one with a name that Helm does not take.
-func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string, other *place) {
+// one that it has, where its spec asks for another one by now. Both are "" for a CR that can have
+// none, such as one with a name that Helm does not take.
+func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string) {
 	namespace, name, err := e.Watch.Chart.ReleaseOf(cr.Object)
 	if moved, ok := errors.AsType[*watches.MovedError](err); ok {
-		if namespace, name, err = e.Watch.Chart.WantedRelease(cr.Object); err == nil {
-			other = &place{namespace: namespace, name: name}
-		}
-		return moved.Namespace, moved.Name, other
+		return moved.Namespace, moved.Name
 	}
-	return namespace, name, nil // "" with any other error.
+	return namespace, name // "" with any other error.
 }
 
 func ownerOf(cr *unstructured.Unstructured) order.Owner {
@@ -190,7 +196,7 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	switch {
 	case w.finalizing:
 		return w.goneSoon(ctx, found)
-	case found.State != release.InSync || w.requested:
+	case found.State != release.InSync || w.requested || found.records.Misstated(found.history.Revisions):
 		return content.Result{}, false
 	}
 	result := w.hide(w.deployed(found))
@@ -217,9 +223,16 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	case w.fault != nil:
 		return irreconcilable(ctx, w.fault)
 	case w.name == "":
-		return w.removed(ctx)
+		if entry, err := w.locate(ctx); err != nil {
+			return irreconcilable(ctx, err)
+		} else if entry.Name == "" {
+			return w.removed(ctx)
+		}
 	}
 	found, err := w.lookOnce(ctx, job)
+	if err == nil && (found.State == release.InSync || found.State == release.Drifted) {
+		err = found.records.Restate(ctx, found.history.Revisions)
+	}
 	if lacks, ok := errors.AsType[valuesError](err); ok {
 		return w.waiting(ctx, lacks)
 	}
@@ -274,7 +287,13 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 // deploy installs or upgrades the release.
 func (w *work) deploy(ctx context.Context, job content.Job, found found) content.Result {
 	w.tellOverrides()
-	outcome := w.carryOut(ctx, job, found, w.newOrder(found.Action, found.Decision))
+	o := w.newOrder(found.Action, found.Decision)
+	if found.State == release.Lost {
+		if err := w.findBase(ctx, found, &o); err != nil {
+			return irreconcilable(ctx, err)
+		}
+	}
+	outcome := w.carryOut(ctx, job, found, o)
 	if outcome.Verdict != content.Succeeded {
 		return w.unsuccessful(outcome, found.Action)
 	}
@@ -319,5 +338,6 @@ func (e *Engine) Remove(uid string) error {
 	e.contests.forget(uid)
 	e.finished.forget(uid)
 	e.said.forget(uid)
+	e.ledger.Forget(uid)
 	return e.Runner.Remove(uid)
 }

@@ -29,14 +29,13 @@ func TestWhatARunDoesAndShows(t *testing.T) {
 	for why, test := range map[string]struct {
 		before  func(*world)
 		orders  []order.Action
-		unlock  bool
 		settled bool
 		shown   string
 	}{
 		"nothing is there":             {orders: []order.Action{order.Install}, shown: healthy},
 		"all is as it should be":       {before: func(w *world) { w.has(common.StatusDeployed, w.digest()) }, settled: true, shown: healthy},
 		"the values have changed":      {before: func(w *world) { w.has(common.StatusDeployed, "other") }, orders: []order.Action{order.Upgrade}, shown: upgraded},
-		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, w.digest()) }, orders: []order.Action{order.Install}, unlock: true, shown: healthy},
+		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, w.digest()) }, orders: []order.Action{order.Install}, shown: healthy},
 		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, w.digest()) }, orders: []order.Action{order.Install}, shown: healthy},
 		"another has the name":         {before: func(w *world) { w.found(common.StatusDeployed) }, shown: irrecon},
 		"the installation fails":       {before: func(w *world) { w.outcome = no }, orders: []order.Action{order.Install}, shown: failedFor + "InstallError"},
@@ -68,7 +67,7 @@ func TestWhatARunDoesAndShows(t *testing.T) {
 			var actions []order.Action
 			for _, o := range w.orders {
 				actions = append(actions, o.Action)
-				if o.Unlock != test.unlock || o.MaxHistory != 7 || o.Name != "r" || o.Namespace != "ns" {
+				if o.Attempt == "" || o.MaxHistory != 7 || o.Name != "r" || o.Namespace != "ns" {
 					t.Errorf("got the order %+v", o)
 				}
 			}

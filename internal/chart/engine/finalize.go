@@ -13,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -39,16 +40,17 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		if outcome := w.uninstall(ctx, job, f); outcome.Verdict != content.Succeeded {
 			return failed(outcome, order.Uninstall)
 		}
-		after, err := w.look(ctx, job)
-		if err != nil {
+		w.uninstalled = true
+		var err error
+		if f, err = w.look(ctx, job); err != nil {
 			return irreconcilable(ctx, err)
 		}
-		// Where the record went in the middle, as with its namespace, the one before names the objects.
-		if len(after.history.Revisions) > 0 {
-			f = after
+	case f.State == release.Lost && f.hooksAtDeletion() && !w.settings.disableHooks[order.Uninstall]:
+		if !w.namespaceGoes(ctx, f) {
+			return w.waitsForRecord(f)
 		}
-	}
-	if f.last() == nil && !foreign && w.hadRelease() {
+		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more, and the namespace is being deleted: no hook of its deletion can run")
+	case f.State == release.Absent && len(f.history.Known) == 0 && w.hadRelease():
 		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more: no hook of its deletion can run")
 	}
 	left, refused, err := w.removeRemains(ctx, f)
@@ -57,6 +59,9 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	}
 	if err == nil && !foreign {
 		err = f.records.Purge(ctx)
+	}
+	if err == nil {
+		err = w.engine.ledger.Delete(ctx, f.entry) // Last: it says what is to be removed.
 	}
 	if err != nil {
 		return irreconcilable(ctx, err)
@@ -75,10 +80,26 @@ func (w *work) removed(ctx context.Context) content.Result {
 // mustUninstall reports whether Helm still has to uninstall the release. A release that is not
 // sealed is taken over for that, so that Helm starts from a record that can be believed.
 func (w *work) mustUninstall(f found) bool {
-	if f.last() == nil {
-		return f.State == release.Unsealed
+	last := f.entry.Last()
+	return f.State == release.Unsealed || last != nil && f.State != release.Lost && last.Status != order.StatusUninstalled
+}
+
+// hooksAtDeletion reports whether the release has hooks of a deletion, by the ledger.
+func (f found) hooksAtDeletion() bool {
+	for revision := range f.history.Kept() {
+		if revision.DeletionHooks {
+			return true
+		}
 	}
-	return f.last().Info.Status.String() != release.Uninstalled
+	return false
+}
+
+// waitsForRecord returns the result of a deletion whose hooks cannot run, because somebody has deleted
+// the record that has them.
+func (w *work) waitsForRecord(f found) content.Result {
+	return failed(content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: fmt.Sprintf(
+		"the hooks of the deletion cannot run: the record of revision %d of release %q in namespace %q is gone or changed. Restore the Secret; or set the annotation %suninstall-disable-hooks to delete the objects without the hooks; or set the annotation abandon to leave them",
+		f.entry.Last().Version, w.name, w.namespace, watches.ChartAnnotations)}, order.Uninstall)
 }
 
 // uninstall has chart-exec uninstall the release. With uninstall-wait, post-delete hooks run after
@@ -137,7 +158,7 @@ func (w *work) hadRelease() bool {
 // goneSoon returns the result of a deletion for which nothing is left to do but to wait until
 // objects are gone. It changes nothing.
 func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
-	if f.State == release.Foreign || w.mustUninstall(f) || f.last() == nil {
+	if last := f.entry.Last(); last == nil || last.Status != order.StatusUninstalled {
 		return content.Result{}, false
 	}
 	r, err := w.remains(ctx, f)
@@ -164,7 +185,7 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	for _, o := range r.there {
 		left = append(left, o.name)
 	}
-	if len(left) == 0 && len(f.history.Revisions) == 0 {
+	if len(left) == 0 && len(f.history.Revisions) == 0 && f.entry.Last() == nil {
 		return "nothing of a release is left"
 	}
 	slices.Sort(left)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -20,11 +22,47 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// site is where a run finds the release: its records and its cluster.
+// site is where a run finds the release: what the ledger knows of it, its records and its cluster.
 type site struct {
 	config  *rest.Config
+	entry   *ledger.Entry
 	records *release.Records
 	cluster *manifest.Cluster
+}
+
+// locate reads the ledger, which says where the release is. It alone says so once it knows a release: a
+// tenant may write the status of the CR.
+func (w *work) locate(ctx context.Context) (*ledger.Entry, error) {
+	entry, err := w.engine.ledger.Get(ctx, w.seal.Owner)
+	switch {
+	case err != nil:
+		return nil, err
+	case entry.Name == "" && w.moved != nil:
+		return nil, w.moved
+	case entry.Name == "":
+	case w.finalizing:
+		w.namespace, w.name = entry.Namespace, entry.Name
+	case entry.Namespace != w.namespace || entry.Name != w.name:
+		return nil, &watches.MovedError{Namespace: entry.Namespace, Name: entry.Name, To: fmt.Sprintf("%s in the namespace %s", watches.Quoted(w.name), watches.Quoted(w.namespace))}
+	}
+	return entry, nil
+}
+
+// conclude notes the end of an attempt of which the ledger knows none. Nothing of the attempt executes any
+// more. What it has left, sealed, says how far it came.
+func (w *work) conclude(ctx context.Context, s *site, all []release.Revision) error {
+	states, err := s.records.Sealed(ctx, s.entry.Attempt)
+	if err != nil {
+		return err
+	}
+	if last := s.entry.Last(); w.uninstalled && last != nil {
+		states[last.Version] = order.StatusUninstalled
+	}
+	s.entry.Conclude(states, func(version int) bool {
+		return slices.ContainsFunc(all, func(r release.Revision) bool { return r.Version == version })
+	})
+	s.records.Known = s.entry.Revisions
+	return w.engine.ledger.Put(ctx, s.entry)
 }
 
 // site returns the site of the run with the job.
@@ -33,11 +71,14 @@ func (w *work) site(ctx context.Context, job content.Job) (s site, err error) {
 		return s, fmt.Errorf("use the kubeconfig of the run: %w", err)
 	}
 	s.config.QPS, s.config.WarningHandlerWithContext = -1, objects.Warnings{}
+	if s.entry, err = w.locate(ctx); err != nil {
+		return s, err
+	}
 	if w.seal.Keys, err = w.engine.keys(ctx); err != nil {
 		return s, err
 	}
 	w.seal.Keys = release.KeysFor(w.seal.Keys, w.seal.Owner)
-	if s.records, err = release.NewRecords(s.config, w.namespace, w.name, w.seal); err != nil {
+	if s.records, err = release.NewRecords(s.config, w.namespace, w.name, w.seal, s.entry.Revisions); err != nil {
 		return s, err
 	}
 	s.cluster, err = manifest.NewCluster(s.config, w.engine.Mapper, w.namespace)
@@ -70,7 +111,7 @@ func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
 	return w.look(ctx, job)
 }
 
-// look reads the release and, if it is in sync, compares its objects. It changes nothing. A
+// look reads the release and, if it is in sync, compares its objects. It changes nothing in the cluster. A
 // drift that is only warned of leaves the release in sync. Where an object could not be compared
 // for now, that is an error only if no other is to be repaired.
 func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
@@ -78,13 +119,17 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.site, err = w.site(ctx, job); err != nil {
 		return f, err
 	}
-	if f.history, err = f.records.Read(ctx); err != nil {
+	all, err := f.records.List(ctx)
+	if err != nil {
 		return f, err
 	}
-	if f.last() == nil && w.other != nil {
-		if err := w.lookElsewhere(ctx, job, &f); err != nil {
+	if f.entry.Attempt != "" {
+		if err := w.conclude(ctx, &f.site, all); err != nil {
 			return f, err
 		}
+	}
+	if f.history, err = f.records.Read(ctx, all); err != nil {
+		return f, err
 	}
 	mayTake, err := w.mayTake(ctx, f)
 	if err != nil {
@@ -121,27 +166,11 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	return f, nil
 }
 
-// lookElsewhere finds the release that the spec of a deleted CR asks for, if that is the CR's. The status
-// names another one, which has no sealed record of the CR: a tenant may write the status.
-func (w *work) lookElsewhere(ctx context.Context, job content.Job, f *found) (err error) {
-	elsewhere, namespace, name := *f, w.namespace, w.name
-	w.namespace, w.name = w.other.namespace, w.other.name
-	if elsewhere.site, err = w.site(ctx, job); err == nil {
-		elsewhere.history, err = elsewhere.records.Read(ctx)
-	}
-	if err != nil || elsewhere.last() == nil {
-		w.namespace, w.name = namespace, name
-		return err
-	}
-	*f = elsewhere
-	return nil
-}
-
 // mayTake reports whether a release may be taken over that the manager has not made: an earlier
 // operator made it for the CR, or adopt says so and no other CR has it.
 func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 	switch {
-	case f.last() != nil || len(f.history.Revisions) == 0:
+	case len(f.history.Known) > 0 || len(f.history.Revisions) == 0:
 		return false, nil // There is nothing to take.
 	case f.history.Claimed(w.seal.Owner):
 		return true, nil
@@ -195,7 +224,7 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 		kind = order.Install
 	}
 	o := order.Order{
-		Action: action, Unlock: d.Unlock, TakeOver: d.TakeOver, Seal: w.seal, Chart: chart.Path, Name: w.name, Namespace: w.namespace,
+		Action: action, TakeOver: d.TakeOver, Seal: w.seal, Chart: chart.Path, Name: w.name, Namespace: w.namespace,
 		Settings: order.Settings{
 			MaxHistory: chart.MaxHistory, Wait: chart.Wait, Timeout: waits(watch.Timeout), Adopt: chart.Adopt,
 			ApplyByClient: chart.Apply == watches.ApplyClient,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	chartobjects "github.com/ensign-operator/ensign/internal/chart/objects"
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 )
 
@@ -89,10 +90,10 @@ func (o object) delete(ctx context.Context) error {
 	return err
 }
 
-// remains looks at each object that the records of the release name. Without a record it looks for
+// remains looks at each object of the release by its name. Where the ledger knows no release, it looks for
 // children of the CR.
 func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
-	if f.last() == nil {
+	if len(f.history.Known) == 0 {
 		return w.unrecorded(ctx, f)
 	}
 	recorded, err := recordedObjects(f.history)
@@ -110,7 +111,7 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 		switch {
 		case seen[kind+name], live == nil && err == nil:
 		case one.hook && err == nil && !w.mustRemove(live):
-		case !one.hook && err == nil && !w.marked(live) && !aggregatedAnew(one.Unstructured, live):
+		case !one.hook && err == nil && !release.Marked(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
 			r.others = append(r.others, name+", which does not have the marks of this release any more")
 		default:
 			r.add(name, live, client, err)
@@ -146,28 +147,40 @@ type recorded struct {
 	hook bool
 }
 
-// recordedObjects returns the objects of the last revision, and of the last one that was deployed,
-// and those of their hooks. Those that are to be kept are left out.
+// recordedObjects returns the objects of the last revision, and of the one that is deployed, and those of their hooks:
+// those of the records, or those that the ledger names where a record is lost. Those that are to be kept are left out.
 func recordedObjects(h release.History) (all []recorded, err error) {
-	add := func(text string, hook bool) {
-		objects, parseErr := manifest.Parse(text)
-		err = errors.Join(err, parseErr)
+	add := func(objects []*unstructured.Unstructured, hook bool) {
 		for _, one := range objects {
 			if !chartobjects.IsKept(one) {
 				all = append(all, recorded{one, hook})
 			}
 		}
 	}
-	for _, revision := range []*release.Release{h.Last, h.Deployed} {
-		if revision == nil {
+	parse := func(text string, hook bool) {
+		objects, parseErr := manifest.Parse(text)
+		err = errors.Join(err, parseErr)
+		add(objects, hook)
+	}
+	for revision, record := range h.Kept() {
+		if record == nil {
+			add(objectsOf(revision.Objects), false)
+			add(objectsOf(revision.Hooks), true)
 			continue
 		}
-		add(revision.Manifest, false)
-		for _, hook := range revision.Hooks {
-			add(hook.Manifest, true)
+		parse(record.Manifest, false)
+		for _, hook := range record.Hooks {
+			parse(hook.Manifest, true)
 		}
 	}
 	return all, err
+}
+
+func objectsOf(names []order.Object) (all []*unstructured.Unstructured) {
+	for _, one := range names {
+		all = append(all, release.Object(one))
+	}
+	return all
 }
 
 // mustRemove reports whether the object is a child of the CR that does not go with it by an owner
@@ -193,13 +206,6 @@ func finalizersOf(live metav1.Object) string {
 		return ""
 	}
 	return "; it waits for " + strings.Join(live.GetFinalizers(), ", ")
-}
-
-// marked reports whether an object has Helm's marks of this release.
-func (w *work) marked(live metav1.Object) bool {
-	annotations := live.GetAnnotations()
-	return live.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
-		annotations["meta.helm.sh/release-name"] == w.name && annotations["meta.helm.sh/release-namespace"] == w.namespace
 }
 
 // aggregatedAnew reports whether the cluster has made the object itself, after the release's own was

@@ -5,6 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
@@ -118,9 +122,28 @@ func (w *work) placed(job content.Job) process.Attempt {
 	return attempt
 }
 
+// begin notes in the ledger that an attempt begins, before anything else, and prepares the records for it.
+func (w *work) begin(ctx context.Context, f found, o *order.Order) error {
+	f.entry.Namespace, f.entry.Name = w.namespace, w.name
+	f.entry.Begin(o.Action)
+	err := w.engine.ledger.Put(ctx, f.entry)
+	if goes := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); err != nil && !(goes && o.Action == order.Uninstall) {
+		return err // Where the operator's own namespace goes, a release may still be removed.
+	}
+	f.records.Known = f.entry.Revisions
+	if err := f.records.Restate(ctx, f.history.Revisions); err != nil {
+		return err
+	}
+	o.Attempt, o.Revisions = f.entry.Attempt, slices.Clone(f.entry.Revisions)
+	for i := range o.Revisions {
+		o.Revisions[i].Names = order.Names{}
+	}
+	return f.records.Unlink(ctx, f.history.Revisions)
+}
+
 // carryOut has chart-exec carry out an order for the release as it was found.
 func (w *work) carryOut(ctx context.Context, job content.Job, f found, o order.Order) content.Outcome {
-	if err := f.records.Unlink(ctx, f.history.Revisions); err != nil {
+	if err := w.begin(ctx, f, &o); err != nil {
 		return irreconcilable(ctx, err).Outcome
 	}
 	spec := w.runOf(ctx, job, o)

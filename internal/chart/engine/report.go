@@ -16,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -116,6 +117,9 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 	message, reason := short(err.Error()), content.ReasonFailed
 	if fault, ok := errors.AsType[*values.FaultError](err); ok {
 		reason = fault.Reason
+	}
+	if _, moved := errors.AsType[*watches.MovedError](err); moved {
+		reason = content.ReasonInvalidSpec
 	}
 	return content.Result{
 		Outcome: content.Outcome{Verdict: content.Failed, Reason: reason, Message: message},

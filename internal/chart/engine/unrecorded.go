@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/release"
 )
 
 // unrecorded returns the objects that have the label of a chart and are children of the CR, but
@@ -82,7 +83,7 @@ func (f found) labelled(ctx context.Context, client metadata.Interface, kind lis
 // which have no marks of the release, outlive it: others may have objects of theirs.
 func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
 	isDefinition := kind.resource.Group == "apiextensions.k8s.io" && kind.resource.Resource == "customresourcedefinitions"
-	return !isDefinition || w.marked(one)
+	return !isDefinition || release.Marked(one, w.namespace, w.name)
 }
 
 // isNone reports whether the answer to a list means that there is nothing of the release.

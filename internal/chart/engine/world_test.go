@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
@@ -83,7 +85,7 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	var err error
-	if w.engine, err = New(watch, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }); err != nil {
+	if w.engine, err = New(watch, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }, &ledger.Store{}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(w)
@@ -102,11 +104,29 @@ func (w *world) has(status common.Status, digest string) {
 	w.seal(r)
 }
 
-// seal makes a revision the manager's own.
+// seal makes a revision the manager's own: of the attempt that has begun, or of an earlier one.
 func (w *world) seal(r *release.Release) {
 	w.t.Helper()
 	owner := ownerOf(resource(nil, nil))
-	if err := release.Seal(r, order.Seal{Owner: owner, Keys: release.KeysFor(testKeys, owner)}); err != nil {
+	l := w.engine.ledger
+	entry, err := l.Get(w.t.Context(), owner)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	running := entry.Attempt != ""
+	if !running {
+		entry.Namespace, entry.Name = "ns", "r"
+		entry.Begin(order.Install)
+	}
+	known := order.Revision{Version: r.Version, Attempt: entry.Attempt}
+	known.Names, err = release.NamesOf(r)
+	if err = errors.Join(err, release.Seal(r, order.Seal{Owner: owner, Keys: release.KeysFor(testKeys, owner)}, entry.Attempt), entry.Add(known)); err != nil {
+		w.t.Fatal(err)
+	}
+	if !running {
+		entry.Conclude(map[int]string{r.Version: r.Info.Status.String()}, func(int) bool { return true })
+	}
+	if err := l.Put(w.t.Context(), entry); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -151,6 +171,10 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		body = w.sources[path.Base(path.Dir(request.URL.Path))+"/"+name]
 	case strings.Contains(request.URL.Path, "/secrets/sh.helm."):
 		i := slices.IndexFunc(w.secrets(), func(s corev1.Secret) bool { return s.Name == name })
+		if i < 0 {
+			code = http.StatusNotFound
+			break
+		}
 		if body = w.secrets()[i]; request.Method == http.MethodDelete {
 			w.releases = slices.Delete(w.releases, i, i+1)
 		}
@@ -238,11 +262,12 @@ func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
 		if o.Action == order.Reinstall || o.TakeOver {
 			w.releases = nil
 		}
-		w.has(common.StatusDeployed, o.Digest)
+		r := w.found(common.StatusDeployed)
+		r.Labels = map[string]string{order.DigestLabel: o.Digest}
 		if o.Action == order.Install {
-			info := w.releases[len(w.releases)-1].Info
-			info.FirstDeployed, info.LastDeployed = time.Unix(1, 0), time.Unix(1, 0)
+			r.Info.FirstDeployed, r.Info.LastDeployed = time.Unix(1, 0), time.Unix(1, 0)
 		}
+		w.seal(r)
 	}
 	return w.outcome
 }

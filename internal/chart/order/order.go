@@ -31,10 +31,13 @@ const CrashFile = "crash"
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
 const (
 	// DigestLabel holds the digest of what the revision was made of, OwnerLabel the UID of the CR
-	// for which it was made, and SealLabel the manager's seal on both and on the record.
-	DigestLabel = "ensign-digest"
-	OwnerLabel  = "ensign-owner"
-	SealLabel   = "ensign-seal"
+	// for which it was made, AttemptLabel the id of the attempt, and SealLabel the manager's seal on
+	// these and on the record without its state. StateLabel holds the seal on the state.
+	DigestLabel  = "ensign-digest"
+	OwnerLabel   = "ensign-owner"
+	AttemptLabel = "ensign-attempt"
+	SealLabel    = "ensign-seal"
+	StateLabel   = "ensign-state"
 	// ChartLabel holds the name and version of the chart, on the objects of a release.
 	ChartLabel = "helm.sdk.operatorframework.io/chart"
 )
@@ -62,12 +65,16 @@ type Order struct {
 	// Nonce is positive and unguessable.
 	Nonce  int64  `json:"nonce"`
 	Action Action `json:"action"`
-	// Unlock first sets a revision whose attempt was killed to failed.
-	Unlock bool `json:"unlock"`
+	// Attempt is the id of the attempt. Revisions are those of the release that count, the newest last,
+	// with their states: Helm sees no other ones.
+	Attempt   string     `json:"attempt"`
+	Revisions []Revision `json:"revisions,omitempty"`
 	// IfChanged leaves an upgrade out for which the chart renders the objects of the last revision.
 	IfChanged bool `json:"ifChanged"`
-	// TakeOver first replaces the revisions that are not sealed.
-	TakeOver bool `json:"takeOver"`
+	// TakeOver first replaces the records that do not count. Base are the names of the objects of a
+	// release whose records are lost.
+	TakeOver bool     `json:"takeOver"`
+	Base     []Object `json:"base,omitempty"`
 	// Seal says how revisions are sealed.
 	Seal Seal `json:"seal"`
 	// Chart is the absolute path of a chart's directory or archive.

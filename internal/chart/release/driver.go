@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,28 +16,32 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Driver is a storage of Helm for one release. It seals each revision that Helm writes. Helm
-// finds no other revision there than sealed ones, so that an upgrade, a rollback and an
-// uninstallation start from these alone.
+// Driver is a storage of Helm for one release, for one attempt. It seals each revision that Helm writes.
+// Helm finds the revisions there that the ledger knows, in the states of the ledger, and no others, so that an
+// upgrade, a rollback and an uninstallation start from these alone.
 type Driver struct {
 	*Records
 
+	// Attempt is the id of the attempt.
+	Attempt string
+	// Report tells the ledger of a revision before its record is written. It returns when the ledger has it.
+	Report func(ctx context.Context, r order.Revision) error
 	// Manifest changes the manifests that Helm reads; nil leaves them as they are.
 	Manifest func(manifest string) (string, error)
 
 	helm *driver.Secrets
-	// listed are the revisions as they were listed since the last write; nil: they are listed anew. A CR has one run
-	// at a time, so nobody else writes what Helm is shown.
-	listed []Revision
+	mu   sync.Mutex // of Known
 	// uninstalling is true while an uninstallation is at work.
 	uninstalling atomic.Bool
 }
 
 // NewDriver returns the storage of the release that the records are of.
 func NewDriver(r *Records) *Driver {
-	return &Driver{Records: r, helm: driver.NewSecrets(recordSecrets{r.secrets, annotationsOf(r.Seal.Owner)})}
+	return &Driver{Records: r, helm: driver.NewSecrets(r.secrets)}
 }
 
 // Name implements driver.Driver.
@@ -44,34 +49,73 @@ func (d *Driver) Name() string { return driver.SecretsDriverName }
 
 // Create implements driver.Driver.
 func (d *Driver) Create(key string, r helmrelease.Releaser) error {
-	return d.write(r, func(sealed *Release) error { return d.helm.Create(key, sealed) })
+	record, err := Of(r)
+	if err != nil {
+		return err
+	}
+	known := order.Revision{Version: record.Version, Attempt: d.Attempt}
+	if known.Names, err = NamesOf(record); err != nil {
+		return err
+	}
+	if err := Seal(record, d.Seal, d.Attempt); err != nil { // It says also whether the record can be read again.
+		return err
+	}
+	if err := d.Report(context.Background(), known); err != nil { // Helm's storage has no context.
+		return fmt.Errorf("tell the ledger of revision %d: %w", record.Version, err)
+	}
+	known.Status = record.Info.Status.String()
+	d.note(func(all []order.Revision) []order.Revision {
+		return append(slices.DeleteFunc(all, func(old order.Revision) bool { return old.Version >= known.Version }), known)
+	})
+	return d.helm.Create(key, record)
 }
 
 // Update implements driver.Driver. While an uninstallation is running, Helm's record that it is
 // done is not stored: Helm writes it also where a hook or a wait has failed.
 func (d *Driver) Update(key string, r helmrelease.Releaser) error {
-	return d.write(r, func(sealed *Release) error {
-		if d.uninstalling.Load() && sealed.Info.Status == common.StatusUninstalled {
-			sealed.Info.Status = common.StatusUninstalling
+	record, err := Of(r)
+	if err != nil {
+		return err
+	}
+	known := knownAs(d.revisions(), record.Version)
+	if known == nil {
+		return driver.ErrReleaseNotFound
+	}
+	if d.uninstalling.Load() && record.Info.Status == common.StatusUninstalled {
+		record.Info.Status = common.StatusUninstalling
+	}
+	if err := Seal(record, d.Seal, known.Attempt); err != nil {
+		return err
+	}
+	if err := orGone(d.helm.Update(key, record)); err != nil {
+		return err
+	}
+	d.note(func(all []order.Revision) []order.Revision {
+		if known := knownAs(all, record.Version); known != nil {
+			known.Status = record.Info.Status.String()
 		}
-		return orGone(d.helm.Update(key, sealed))
+		return all
 	})
+	return nil
+}
+
+// revisions returns what the ledger knows by now. Helm writes the end of an attempt that is over from
+// another goroutine.
+func (d *Driver) revisions() []order.Revision {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Known
+}
+
+// note changes what the ledger knows.
+func (d *Driver) note(change func([]order.Revision) []order.Revision) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Known = change(slices.Clone(d.Known))
 }
 
 // Uninstalling says that an uninstallation begins, or that it is over.
 func (d *Driver) Uninstalling(begins bool) { d.uninstalling.Store(begins) }
-
-func (d *Driver) write(r helmrelease.Releaser, send func(*Release) error) error {
-	record, err := Of(r)
-	if err == nil {
-		err = Seal(record, d.Seal)
-	}
-	if err != nil {
-		return err
-	}
-	d.listed = nil
-	return send(record)
-}
 
 // Of returns a release of Helm's interfaces in the form that this package knows.
 func Of(r helmrelease.Releaser) (*Release, error) {
@@ -84,7 +128,7 @@ func Of(r helmrelease.Releaser) (*Release, error) {
 
 // Get implements driver.Driver.
 func (d *Driver) Get(name string) (helmrelease.Releaser, error) {
-	found, err := d.sealed(func(r Revision) bool { return key(d.Records.Name, r.Version) == name })
+	found, err := d.find(func(r order.Revision) bool { return key(d.Records.Name, r.Version) == name })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +137,7 @@ func (d *Driver) Get(name string) (helmrelease.Releaser, error) {
 
 // List implements driver.Driver.
 func (d *Driver) List(filter func(helmrelease.Releaser) bool) ([]helmrelease.Releaser, error) {
-	found, err := d.sealed(func(Revision) bool { return true })
+	found, err := d.find(func(order.Revision) bool { return true })
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil
 	}
@@ -102,28 +146,21 @@ func (d *Driver) List(filter func(helmrelease.Releaser) bool) ([]helmrelease.Rel
 
 // Query implements driver.Driver.
 func (d *Driver) Query(labels map[string]string) ([]helmrelease.Releaser, error) {
-	return d.sealed(func(r Revision) bool {
+	return d.find(func(r order.Revision) bool {
 		status, given := labels["status"]
 		return !given || status == r.Status
 	})
 }
 
-// sealed returns the sealed revisions that are wanted, or driver.ErrReleaseNotFound.
-func (d *Driver) sealed(wanted func(Revision) bool) ([]helmrelease.Releaser, error) {
+// find returns the revisions of the ledger that are wanted, or driver.ErrReleaseNotFound.
+func (d *Driver) find(wanted func(order.Revision) bool) ([]helmrelease.Releaser, error) {
 	ctx := context.Background() // Helm's storage has none.
-	if d.listed == nil {
-		all, err := d.list(ctx)
-		if err != nil {
-			return nil, err
-		}
-		d.listed = append(make([]Revision, 0, len(all)), all...)
-	}
 	var found []helmrelease.Releaser
-	for i := range d.listed {
-		if !d.listed[i].claimsSeal || !wanted(d.listed[i]) {
+	for _, known := range slices.Backward(d.revisions()) {
+		if !wanted(known) {
 			continue
 		}
-		record, err := d.open(ctx, &d.listed[i])
+		record, err := d.open(ctx, known)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +186,13 @@ func (d *Driver) Delete(key string) (helmrelease.Releaser, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.listed = nil
+	record, err := Of(found)
+	if err != nil {
+		return nil, err
+	}
+	d.note(func(all []order.Revision) []order.Revision {
+		return slices.DeleteFunc(all, func(r order.Revision) bool { return r.Version == record.Version })
+	})
 	return found, orGone(d.secrets.Delete(context.Background(), key, metav1.DeleteOptions{}))
 }
 
@@ -161,37 +204,52 @@ func orGone(err error) error {
 	return err
 }
 
-// TakeOver replaces the revisions that are not sealed. If there is no other one, the newest of
-// them gets a successor, whose manifest is what stub makes of theirs, without hooks and
-// values. It is marked as superseded: an upgrade starts from it, and nothing rolls back to it.
-func (d *Driver) TakeOver(ctx context.Context, stub func(manifests []string) (string, error)) error {
-	h, err := d.Read(ctx)
-	if err != nil || len(h.Revisions) == 0 {
+// TakeOver deletes the records that do not count. Where none counts from which Helm can start, there is a
+// new one, whose manifest is what stub makes of those of others, without hooks and values. Its state
+// lets Helm start the action from it, and nothing rolls back to it.
+func (d *Driver) TakeOver(ctx context.Context, action order.Action, stub func(manifests []string) (string, error)) error {
+	all, err := d.Records.List(ctx)
+	if err != nil {
 		return err
 	}
-	if h.Last == nil {
-		if err := d.createStub(ctx, h.Revisions, stub); err != nil {
+	h, err := d.Read(ctx, all)
+	if err != nil {
+		return err
+	}
+	hasBase := h.Deployed != nil || h.Last != nil && order.Deployed(d.Known) == nil
+	if !hasBase && len(d.Known)+len(h.Revisions) > 0 {
+		if err := d.createStub(ctx, action, h.Revisions, stub); err != nil {
 			return fmt.Errorf("take over release %q: %w", d.Records.Name, err)
 		}
 	}
-	d.listed = nil
-	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Sealed })
+	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Counts })
 }
 
 // createStub makes the successor of the revisions, the newest of which is the first.
-func (d *Driver) createStub(ctx context.Context, revisions []Revision, stub func([]string) (string, error)) error {
-	manifests, first, err := d.madeBy(ctx, revisions)
-	if err != nil {
-		return err
+func (d *Driver) createStub(ctx context.Context, action order.Action, revisions []Revision, stub func([]string) (string, error)) error {
+	var manifests []string
+	first, version, status := time.Now(), 0, common.StatusSuperseded
+	var err error
+	if len(d.Known) == 0 {
+		if manifests, first, err = d.madeBy(ctx, revisions); err != nil {
+			return err
+		}
+	} else {
+		version = d.Known[len(d.Known)-1].Version
+	}
+	if len(revisions) > 0 {
+		version = max(version, revisions[0].Version)
+	}
+	if action == order.Install {
+		status = common.StatusFailed // Helm installs over failed ones alone.
 	}
 	manifest, err := stub(manifests)
 	if err != nil {
 		return err
 	}
-	version := revisions[0].Version + 1
-	return d.Create(key(d.Records.Name, version), &Release{
-		Name: d.Records.Name, Namespace: d.Namespace, Version: version, Manifest: manifest, ApplyMethod: string(helm.ApplyMethodServerSideApply),
-		Info:  &helm.Info{FirstDeployed: first, LastDeployed: metav1.Now().Time, Status: common.StatusSuperseded, Description: "Taken over"},
+	return d.Create(key(d.Records.Name, version+1), &Release{
+		Name: d.Records.Name, Namespace: d.Namespace, Version: version + 1, Manifest: manifest, ApplyMethod: string(helm.ApplyMethodServerSideApply),
+		Info:  &helm.Info{FirstDeployed: first, LastDeployed: metav1.Now().Time, Status: status, Description: "Taken over"},
 		Chart: &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "taken-over", Version: "0.0.0"}},
 	})
 }
@@ -203,7 +261,7 @@ func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []
 	first = time.Now()
 	size := 0
 	for i, revision := range revisions {
-		before, err := d.read(ctx, revision)
+		before, err := d.read(ctx, revision.Version)
 		switch {
 		case errors.Is(err, errUnreadable) || apierrors.IsNotFound(err):
 		case err != nil:
@@ -212,7 +270,7 @@ func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []
 			manifests, first = append(manifests, before.Manifest), before.Info.FirstDeployed
 			size += len(before.Manifest)
 		}
-		if revision.wasDeployed() || i == maxOpened || size > maxRecord {
+		if wasDeployed(revision.Status) || i == maxOpened || size > maxRecord {
 			break
 		}
 	}

@@ -53,13 +53,26 @@ func (s secretsOf) List(ctx context.Context, o metav1.ListOptions) (*metav1.Part
 var testKeys = seal.Keys{{Number: 1, Secret: []byte(strings.Repeat("k", 32))}}
 
 // newDriver returns the storage of release a of the CR with the UID, on Secrets that others
-// share.
-func newDriver(secrets clientv1.SecretInterface, kind, uid string) *Driver {
+// share, with what the ledger knows, for an attempt.
+func newDriver(inCluster clientv1.SecretInterface, kind, uid string, known ...order.Revision) *Driver {
 	owner := order.Owner{Group: "g", Kind: kind, Namespace: "ns", Name: "a", UID: uid}
-	return NewDriver(&Records{
-		Name: "a", Namespace: "ns", Seal: order.Seal{Owner: owner, Keys: KeysFor(testKeys, owner)},
-		secrets: secrets, meta: secretsOf{secrets: secrets},
+	d := NewDriver(&Records{
+		Name: "a", Namespace: "ns", Seal: order.Seal{Owner: owner, Keys: KeysFor(testKeys, owner)}, Known: known,
+		secrets: &secrets{SecretInterface: inCluster}, meta: secretsOf{secrets: inCluster},
 	})
+	d.Attempt, d.Report = attempt, func(context.Context, order.Revision) error { return nil }
+	return d
+}
+
+// attempt is the id of the attempt of newDriver.
+const attempt = "a1"
+
+// revisions returns what the ledger knows after the attempt has made these, the first first.
+func revisions(statuses ...common.Status) (all []order.Revision) {
+	for i, status := range statuses {
+		all = append(all, order.Revision{Version: i + 1, Attempt: attempt, Status: status.String()})
+	}
+	return all
 }
 
 func record(version int, status common.Status) *Release {
@@ -71,16 +84,13 @@ func record(version int, status common.Status) *Release {
 	}
 }
 
-// shape returns the revisions as "2 deployed sealed mine, 1 superseded".
+// shape returns the records as "2 deployed counts, 1 superseded".
 func shape(h History) string {
 	var all []string
 	for _, r := range h.Revisions {
 		text := strconv.Itoa(r.Version) + " " + r.Status
-		if r.Sealed {
-			text += " sealed"
-		}
-		if r.Sealed && r.Mine {
-			text += " mine"
+		if r.Counts {
+			text += " counts"
 		}
 		all = append(all, text)
 	}
@@ -89,7 +99,11 @@ func shape(h History) string {
 
 func read(t *testing.T, d *Driver) History {
 	t.Helper()
-	h, err := d.Read(t.Context())
+	all, err := d.Records.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := d.Read(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,39 +126,104 @@ func TestHelmsOwnStorageKeepsWhatIsSealed(t *testing.T) {
 	if err := store.Update(first); err != nil {
 		t.Fatal(err)
 	}
-	h := read(t, newDriver(secrets, "K", "u1"))
-	if got := shape(h); got != "2 pending-upgrade sealed mine, 1 superseded sealed mine" || h.Last.Version != 2 || h.Deployed.Version != 1 {
+	known := revisions(common.StatusSuperseded, common.StatusPendingUpgrade)
+	h := read(t, newDriver(secrets, "K", "u1", known...))
+	if got := shape(h); got != "2 pending-upgrade counts, 1 superseded counts" || h.Last.Version != 2 || h.Deployed.Version != 1 {
 		t.Errorf("got %s", got)
 	}
-	if got := shape(read(t, newDriver(secrets, "K", "u2"))); got != "2 pending-upgrade sealed, 1 superseded sealed" {
-		t.Errorf("a successor of the CR sees %s", got)
-	}
-	if got := shape(read(t, newDriver(secrets, "L", "u1"))); got != "2 pending-upgrade, 1 superseded" {
-		t.Errorf("another kind sees %s", got)
+	for why, d := range map[string]*Driver{
+		"a successor of the CR":      newDriver(secrets, "K", "u2", known...),
+		"another kind":               newDriver(secrets, "L", "u1", known...),
+		"an entry of other attempts": newDriver(secrets, "K", "u1", order.Revision{Version: 1, Attempt: "a0", Status: "superseded"}, order.Revision{Version: 2, Attempt: "a0", Status: "deployed"}),
+		"no entry":                   newDriver(secrets, "K", "u1"),
+	} {
+		if got := shape(read(t, d)); got != "2 pending-upgrade, 1 superseded" {
+			t.Errorf("%s sees %s", why, got)
+		}
+		if found, err := d.Query(nil); len(found) > 0 || !errors.Is(err, driver.ErrReleaseNotFound) {
+			t.Errorf("%s: Helm finds %d, %v", why, len(found), err)
+		}
 	}
 	if _, err := store.Delete("a", 1); err != nil {
 		t.Error(err)
 	}
-	if got := shape(read(t, newDriver(secrets, "K", "u1"))); got != "2 pending-upgrade sealed mine" {
+	if got := shape(read(t, newDriver(secrets, "K", "u1", known...))); got != "2 pending-upgrade counts" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestTheDeployedRevisionIsFoundBehindManyThatFailed(t *testing.T) {
-	secrets := fake.NewClientset().CoreV1().Secrets("ns")
-	store := storage.Init(newDriver(secrets, "K", "u1"))
-	for version := 1; version <= maxOpened+5; version++ {
-		status := common.StatusFailed
-		if version == 1 {
-			status = common.StatusDeployed
-		}
-		if err := store.Create(record(version, status)); err != nil {
-			t.Fatal(err)
-		}
+// A record's state is the ledger's once an attempt has ended; before that only a sealed one counts.
+func TestWhichStateCounts(t *testing.T) {
+	for why, test := range map[string]struct {
+		known string // to the ledger
+		write func(t *testing.T, s clientv1.SecretInterface, r *Release)
+		want  string
+	}{
+		"the sealed one":                       {"", func(*testing.T, clientv1.SecretInterface, *Release) {}, "1 deployed notes"},
+		"another's word, without an end":       {"", restate(common.StatusUninstalling), ""},
+		"another's word, after the end":        {"deployed", restate(common.StatusSuperseded), "deployed notes"},
+		"one that the ledger has in its stead": {"failed", func(*testing.T, clientv1.SecretInterface, *Release) {}, "failed notes"},
+		"another's notes": {"deployed", func(t *testing.T, s clientv1.SecretInterface, r *Release) {
+			t.Helper()
+			r.Info.Notes = "evil"
+			overwrite(t, s, r)
+		}, "deployed "},
+	} {
+		t.Run(why, func(t *testing.T) {
+			secrets := fake.NewClientset().CoreV1().Secrets("ns")
+			r := record(1, common.StatusDeployed)
+			r.Info.Notes = "notes"
+			if err := newDriver(secrets, "K", "u1").Create("sh.helm.release.v1.a.v1", r); err != nil {
+				t.Fatal(err)
+			}
+			test.write(t, secrets, r)
+			d := newDriver(secrets, "K", "u1", order.Revision{Version: 1, Attempt: attempt, Status: test.known})
+			if test.known == "" {
+				states, err := d.Sealed(t.Context(), attempt)
+				got := ""
+				for version, state := range states {
+					got = fmt.Sprint(version, " ", state, " notes")
+				}
+				if err != nil || got != test.want {
+					t.Errorf("got %q, %v", got, err)
+				}
+				return
+			}
+			h := read(t, d)
+			if got := h.Last.Info.Status.String() + " " + h.Last.Info.Notes; got != test.want {
+				t.Errorf("got %s", got)
+			}
+			if d.Misstated(h.Revisions) != (h.Revisions[0].Status != test.known) {
+				t.Errorf("Misstated is wrong about %s", shape(h))
+			}
+			if err := d.Restate(t.Context(), h.Revisions); err != nil {
+				t.Fatal(err)
+			}
+			if got := shape(read(t, d)); got != "1 "+test.known+" counts" {
+				t.Errorf("after Restate: %s", got)
+			}
+		})
 	}
-	h := read(t, newDriver(secrets, "K", "u1"))
-	if h.Last == nil || h.Last.Version != maxOpened+5 || h.Deployed == nil || h.Deployed.Version != 1 {
-		t.Errorf("got %+v, %+v", h.Last, h.Deployed)
+}
+
+func restate(status common.Status) func(*testing.T, clientv1.SecretInterface, *Release) {
+	return func(t *testing.T, s clientv1.SecretInterface, r *Release) {
+		t.Helper()
+		r.Info.Status = status
+		overwrite(t, s, r)
+	}
+}
+
+// overwrite writes a record by Helm's own driver, labels and all.
+func overwrite(t *testing.T, secrets clientv1.SecretInterface, r *Release) {
+	t.Helper()
+	plain := driver.NewSecrets(secrets)
+	err := plain.Create(key("a", r.Version), r)
+	if errors.Is(err, driver.ErrReleaseExists) {
+		err = plain.Update(key("a", r.Version), r)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -166,70 +245,56 @@ func TestNothingOfAForgedRecordIsUsed(t *testing.T) {
 		r.Labels = secret.Labels
 		return secret, r
 	}
-	// store writes a record by Helm's own driver, labels and all.
-	store := func(t *testing.T, secrets clientv1.SecretInterface, r *Release) {
-		t.Helper()
-		key := key("a", r.Version)
-		plain := driver.NewSecrets(secrets)
-		if err := plain.Create(key, r); errors.Is(err, driver.ErrReleaseExists) {
-			err = plain.Update(key, r)
-			if err != nil {
-				t.Fatal(err)
-			}
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for why, test := range map[string]struct {
 		forge func(t *testing.T, secrets clientv1.SecretInterface, r *Release, secret *corev1.Secret)
 		want  string
 	}{
 		"another manifest": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Manifest = "kind: ClusterRoleBinding\n"
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"another hook": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Hooks[0].Manifest = "kind: Pod\n"
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"one more hook": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Hooks = append(r.Hooks, &helm.Hook{Name: "x", Manifest: "kind: Pod\n", Events: []helm.HookEvent{helm.HookPreDelete}})
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"a hook of another event": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Hooks[0].Events = []helm.HookEvent{helm.HookPostDelete}
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"another chart": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Chart.Metadata.Name = "other"
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"other values": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Config["f"] = 2.5
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"another digest, so that it is out of sync": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Labels[order.DigestLabel] = "d2"
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
-		"another UID": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
+		"another UID, which only says whose it is": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Labels[order.OwnerLabel] = "u2"
-			store(t, s, r)
-		}, "1 deployed"},
+			overwrite(t, s, r)
+		}, "1 deployed counts"},
 		"the labels of the genuine one on a later revision": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Version, r.Manifest = 2, "kind: ClusterRoleBinding\n"
-			store(t, s, r)
-		}, "2 deployed, 1 deployed sealed mine"},
+			overwrite(t, s, r)
+		}, "2 deployed, 1 deployed counts"},
 		"the genuine one as a later revision": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Version = 2
-			store(t, s, r)
-		}, "2 deployed, 1 deployed sealed mine"},
+			overwrite(t, s, r)
+		}, "2 deployed, 1 deployed counts"},
 		"the genuine data under a later name": {func(t *testing.T, s clientv1.SecretInterface, _ *Release, secret *corev1.Secret) {
 			secret.Name, secret.ResourceVersion, secret.Labels["version"] = "sh.helm.release.v1.a.v2", "", "2"
 			if _, err := s.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-		}, "2 deployed, 1 deployed sealed mine"},
+		}, "2 deployed, 1 deployed counts"},
 		"a record that unpacks to much": {func(t *testing.T, s clientv1.SecretInterface, _ *Release, secret *corev1.Secret) {
 			secret.Data["release"] = bomb(t)
 			if _, err := s.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
@@ -238,7 +303,7 @@ func TestNothingOfAForgedRecordIsUsed(t *testing.T) {
 		}, "1 deployed"},
 		"no chart": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Chart = nil
-			store(t, s, r)
+			overwrite(t, s, r)
 		}, "1 deployed"},
 		"no state": {func(t *testing.T, s clientv1.SecretInterface, _ *Release, secret *corev1.Secret) {
 			secret.Data["release"] = []byte(base64.StdEncoding.EncodeToString([]byte(`{"name":"a","namespace":"ns","version":1}`)))
@@ -254,23 +319,23 @@ func TestNothingOfAForgedRecordIsUsed(t *testing.T) {
 		}, "1 deployed"},
 		"another state, which Helm's command writes too": {func(t *testing.T, s clientv1.SecretInterface, r *Release, _ *corev1.Secret) {
 			r.Info.Status = common.StatusSuperseded
-			store(t, s, r)
-		}, "1 superseded sealed mine"},
+			overwrite(t, s, r)
+		}, "1 superseded counts"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			secrets := fake.NewClientset().CoreV1().Secrets("ns")
 			secret, r := genuine(t, secrets)
 			test.forge(t, secrets, r, secret)
-			d := newDriver(secrets, "K", "u1")
+			d := newDriver(secrets, "K", "u1", revisions(common.StatusDeployed)...)
 			if got := shape(read(t, d)); got != test.want {
 				t.Errorf("got %s", got)
 			}
 			found, err := d.Query(map[string]string{"name": "a", "owner": "helm"})
-			if want := strings.Count(test.want, "sealed"); len(found) != want || want == 0 && !errors.Is(err, driver.ErrReleaseNotFound) {
+			if want := strings.Count(test.want, "counts"); len(found) != want || want == 0 && !errors.Is(err, driver.ErrReleaseNotFound) {
 				t.Errorf("Helm finds %d revisions, %v", len(found), err)
 			}
 			stubs := ""
-			if err := d.TakeOver(t.Context(), func(manifests []string) (string, error) { stubs += strings.Join(manifests, ""); return "stub", nil }); err != nil {
+			if err := d.TakeOver(t.Context(), order.Upgrade, func(manifests []string) (string, error) { stubs += strings.Join(manifests, ""); return "stub: of", nil }); err != nil {
 				t.Fatal(err)
 			}
 			h := read(t, d)
@@ -321,14 +386,14 @@ func TestWhatIsTakenOver(t *testing.T) {
 				}
 			}
 			d := newDriver(secrets, "K", "u1")
-			if err := d.TakeOver(t.Context(), func(manifests []string) (string, error) { return "stub of " + strings.Join(manifests, ", "), nil }); err != nil {
+			if err := d.TakeOver(t.Context(), order.Upgrade, func(manifests []string) (string, error) { return "stub: of " + strings.Join(manifests, ", "), nil }); err != nil {
 				t.Fatal(err)
 			}
 			h := read(t, d)
-			if got, want := shape(h), fmt.Sprintf("%d superseded sealed mine", len(test.revisions)+1); got != want {
+			if got, want := shape(h), fmt.Sprintf("%d superseded counts", len(test.revisions)+1); got != want {
 				t.Fatalf("got %s, want %s", got, want)
 			}
-			if diff := cmp.Diff("stub of "+test.want, h.Last.Manifest); diff != "" || len(h.Last.Hooks) > 0 || h.Last.Config != nil || h.Last.Labels[order.DigestLabel] != "" {
+			if diff := cmp.Diff("stub: of "+test.want, h.Last.Manifest); diff != "" || len(h.Last.Hooks) > 0 || h.Last.Config != nil || h.Last.Labels[order.DigestLabel] != "" {
 				t.Errorf("got %+v", h.Last)
 			}
 			if err := d.Purge(t.Context()); err != nil || len(read(t, d).Revisions) > 0 {
@@ -345,7 +410,7 @@ func TestAnUninstallationIsOverWhenItIsSaidToBe(t *testing.T) {
 	if err := store.Create(r); err != nil {
 		t.Fatal(err)
 	}
-	for begins, want := range map[bool]string{true: "1 uninstalling sealed mine", false: "1 uninstalled sealed mine"} {
+	for begins, want := range map[bool]string{true: "1 uninstalling counts", false: "1 uninstalled counts"} {
 		d.Uninstalling(begins)
 		r.Info.Status = common.StatusUninstalled
 		if err := store.Update(r); err != nil {

@@ -68,6 +68,13 @@ func annotationsOf(owner order.Owner) map[string]string {
 	}
 }
 
+// Marked reports whether an object has Helm's marks of the release.
+func Marked(object metav1.Object, namespace, name string) bool {
+	annotations := object.GetAnnotations()
+	return object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
+		annotations["meta.helm.sh/release-name"] == name && annotations["meta.helm.sh/release-namespace"] == namespace
+}
+
 // Refers reports whether an object has an owner reference to the CR: the garbage collector deletes it
 // with the CR.
 func Refers(object metav1.Object, owner order.Owner) bool {

@@ -1,16 +1,19 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,27 +29,27 @@ import (
 const (
 	// maxRevisions bounds the revisions of a release that are looked at, the newest first.
 	maxRevisions = 2000
-	// maxOpened bounds the records that are read to find one that the manager has sealed.
+	// maxOpened bounds the records of others that are read when a release is taken over.
 	maxOpened = 20
 	pageSize  = 500
 )
 
 // Records are the Secrets in which Helm keeps one release. Everybody who may write Secrets
-// in the namespace can write them, so a record that the manager has not sealed does not count.
+// in the namespace can write them, so only those count that the ledger knows.
 type Records struct {
 	// Name and Namespace are the release's.
 	Name, Namespace string
 	// Seal says for which CR the records are sealed, and how.
 	Seal order.Seal
+	// Known are the revisions of the ledger, the newest last.
+	Known []order.Revision
 
 	secrets clientv1.SecretInterface
 	meta    metadata.ResourceInterface
-	mu      sync.Mutex
-	seen    map[int]*corev1.Secret // by their revisions, as they were read last
 }
 
 // NewRecords returns the records of a release at the API server of the config.
-func NewRecords(config *rest.Config, namespace, name string, s order.Seal) (*Records, error) {
+func NewRecords(config *rest.Config, namespace, name string, s order.Seal, known []order.Revision) (*Records, error) {
 	core, err := clientv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("read release %q: %w", name, err)
@@ -56,49 +59,118 @@ func NewRecords(config *rest.Config, namespace, name string, s order.Seal) (*Rec
 		return nil, fmt.Errorf("read release %q: %w", name, err)
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
-	return &Records{Name: name, Namespace: namespace, Seal: s, secrets: core.Secrets(namespace), meta: meta.Resource(resource).Namespace(namespace)}, nil
+	return &Records{Name: name, Namespace: namespace, Seal: s, Known: known, secrets: &secrets{SecretInterface: core.Secrets(namespace), annotations: annotationsOf(s.Owner)}, meta: meta.Resource(resource).Namespace(namespace)}, nil
 }
 
-// History is what is known of a release, live from the API server.
+// History is what is known of a release: by the ledger, and live from the API server.
 type History struct {
-	// Revisions are all revisions, the newest first.
+	// Revisions are all that have a record, the newest first. Known are those of the ledger, the newest
+	// last.
 	Revisions []Revision
-	// Last is the newest sealed revision; nil if there is none. Deployed is the newest sealed
-	// one that was deployed at some time.
+	Known     []order.Revision
+	// Last and Deployed are the records of the last revision of the ledger, and of the one that is
+	// deployed, or was; nil if there is none, or if its record is lost.
 	Last, Deployed *Release
 }
 
-// Read returns the history. It opens records, the newest first, until it has found what History
-// has of them.
-func (r *Records) Read(ctx context.Context) (h History, err error) {
-	if h.Revisions, err = r.list(ctx); err != nil {
+// Read returns the history of the revisions that were listed. It opens two records at most.
+func (r *Records) Read(ctx context.Context, listed []Revision) (h History, err error) {
+	h.Revisions, h.Known = listed, r.Known
+	if len(r.Known) == 0 {
+		return h, nil
+	}
+	last, deployed := &r.Known[len(r.Known)-1], order.Deployed(r.Known)
+	if h.Last, err = r.open(ctx, *last); err != nil {
 		return History{}, err
 	}
-	opened := 0
-	for i := range h.Revisions {
-		revision := &h.Revisions[i]
-		// Attempts that failed say nothing about the deployed revision, however many there are.
-		wanted := h.Last == nil || h.Deployed == nil && revision.wasDeployed() || revision.Status == deployed
-		if !revision.claimsSeal || !wanted || opened == maxOpened {
-			continue
-		}
-		opened++
-		found, err := r.open(ctx, revision)
-		if err != nil {
+	switch {
+	case deployed == last:
+		h.Deployed = h.Last
+	case deployed != nil:
+		if h.Deployed, err = r.open(ctx, *deployed); err != nil {
 			return History{}, err
 		}
-		if found != nil && h.Last == nil {
-			h.Last = found
-		}
-		if found != nil && h.Deployed == nil && revision.wasDeployed() {
-			h.Deployed = found
-		}
+	}
+	for i := range h.Revisions {
+		of := &h.Revisions[i]
+		known := r.known(of.Version)
+		of.Counts = known != nil && of.attempt == known.Attempt && (known.Version != last.Version || h.Last != nil) && (deployed == nil || known.Version != deployed.Version || h.Deployed != nil)
 	}
 	return h, nil
 }
 
-// list returns the revisions without their content.
-func (r *Records) list(ctx context.Context) ([]Revision, error) {
+// Kept returns the revisions of which the objects may be there, the last one and the one that is deployed, each with its
+// record; nil if that is lost.
+func (h History) Kept() iter.Seq2[order.Revision, *Release] {
+	return func(yield func(order.Revision, *Release) bool) {
+		if len(h.Known) == 0 {
+			return
+		}
+		last, deployed := &h.Known[len(h.Known)-1], order.Deployed(h.Known)
+		if yield(*last, h.Last) && deployed != nil && deployed != last {
+			yield(*deployed, h.Deployed)
+		}
+	}
+}
+
+// known returns the ledger's revision with the number; nil if there is none.
+func (r *Records) known(version int) *order.Revision { return knownAs(r.Known, version) }
+
+func knownAs(all []order.Revision, version int) *order.Revision {
+	i := slices.IndexFunc(all, func(k order.Revision) bool { return k.Version == version })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// Sealed returns the states of the attempt's revisions, and of the last one, that chart-exec has sealed.
+func (r *Records) Sealed(ctx context.Context, attempt string) (map[int]string, error) {
+	states := map[int]string{}
+	for i, k := range r.Known {
+		if k.Attempt != attempt && i < len(r.Known)-1 {
+			continue
+		}
+		k.Status = "" // The record itself says it.
+		found, err := r.open(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && found.Info.Status != common.StatusUnknown {
+			states[k.Version] = found.Info.Status.String()
+		}
+	}
+	return states, nil
+}
+
+// Restate writes the records anew whose labels have another state than the ledger: Helm's command goes by
+// these, and an attempt that was killed has left them.
+func (r *Records) Restate(ctx context.Context, revisions []Revision) error {
+	for i := range revisions {
+		of := &revisions[i]
+		if !of.Counts || !r.misstated(of) {
+			continue
+		}
+		found, err := r.open(ctx, *r.known(of.Version))
+		if err == nil && found != nil {
+			err = NewDriver(r).Update(of.Secret, found)
+		}
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("bring the state of revision %d of release %q up to date: %w", of.Version, r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Records) misstated(of *Revision) bool { return of.Status != r.known(of.Version).Status }
+
+// Misstated reports whether Restate has something to do.
+func (r *Records) Misstated(revisions []Revision) bool {
+	return slices.ContainsFunc(revisions, func(of Revision) bool { return of.Counts && r.misstated(&of) })
+}
+
+// List returns the revisions without their content, the newest first.
+func (r *Records) List(ctx context.Context) ([]Revision, error) {
 	var all []Revision
 	selector := labels.Set{"owner": "helm", "name": r.Name}.AsSelector().String()
 	for next := ""; ; {
@@ -129,12 +201,14 @@ func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool
 	if err != nil || version < 1 || object.Name != key(r.Name, version) {
 		return Revision{}, false
 	}
+	links := linksOf(object)
+	for i := range links {
+		links[i].UID = cmp.Or(links[i].UID, types.UID(object.Labels[order.OwnerLabel])) // Annotations have none.
+	}
 	return Revision{
-		Version: version, Status: object.Labels["status"], Digest: object.Labels[order.DigestLabel],
-		Mine:       object.Labels[order.OwnerLabel] == r.Seal.Owner.UID,
-		claimsSeal: object.Labels[order.SealLabel] != "",
-		Links:      linksOf(object), Secret: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
-		references: object.OwnerReferences,
+		Version: version, Status: object.Labels["status"], Links: links,
+		Secret: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
+		attempt: object.Labels[order.AttemptLabel], references: object.OwnerReferences,
 	}, true
 }
 
@@ -143,40 +217,27 @@ func key(name string, version int) string { return fmt.Sprintf("%s.v%d", Series(
 // Series returns the name of the records of a release without the ".v" and number of each.
 func Series(release string) string { return storage.HelmStorageType + "." + release }
 
-// open reads the record of a revision and sets Sealed. It returns nil for a record that is not
-// sealed, which is another's, whatever it holds.
-func (r *Records) open(ctx context.Context, revision *Revision) (*Release, error) {
-	found, err := r.read(ctx, *revision)
+// open reads the record of a revision that the ledger knows. It returns nil if the record is lost, or is
+// another's, whatever it holds.
+func (r *Records) open(ctx context.Context, known order.Revision) (*Release, error) {
+	found, err := r.read(ctx, known.Version)
 	if errors.Is(err, errUnreadable) || apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // See above.
 	}
-	if err != nil || !verify(found, r.Seal) {
+	if err != nil {
 		return nil, err
 	}
-	revision.Sealed = true
-	return found, nil
+	return verify(found, r.Seal, known)
 }
 
 // errUnreadable is the error of a Secret that holds no record.
 var errUnreadable = errors.New("no record of a release")
 
-// read returns a record that may be anybody's. One that has not changed since it was read is not read again.
-func (r *Records) read(ctx context.Context, revision Revision) (*Release, error) {
-	version := revision.Version
-	r.mu.Lock()
-	secret := r.seen[version]
-	r.mu.Unlock()
-	if secret == nil || secret.UID != revision.UID || secret.ResourceVersion != revision.ResourceVersion {
-		var err error
-		if secret, err = r.secrets.Get(ctx, key(r.Name, version), metav1.GetOptions{}); err != nil {
-			return nil, fmt.Errorf("read revision %d of release %q: %w", version, r.Name, err)
-		}
-		r.mu.Lock()
-		if r.seen == nil {
-			r.seen = map[int]*corev1.Secret{}
-		}
-		r.seen[version] = secret
-		r.mu.Unlock()
+// read returns a record that may be anybody's.
+func (r *Records) read(ctx context.Context, version int) (*Release, error) {
+	secret, err := r.secrets.Get(ctx, key(r.Name, version), metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read revision %d of release %q: %w", version, r.Name, err)
 	}
 	found, err := decode(secret.Data["release"])
 	switch {
@@ -211,7 +272,7 @@ func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
 
 // Purge deletes all revisions, sealed or not. It is the last step of a deletion.
 func (r *Records) Purge(ctx context.Context) error {
-	all, err := r.list(ctx)
+	all, err := r.List(ctx)
 	if err != nil {
 		return err
 	}

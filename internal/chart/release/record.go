@@ -2,7 +2,9 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,6 +12,7 @@ import (
 	"io"
 	"slices"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -66,12 +69,12 @@ func Installed(r *Release) bool {
 	return r.Version == 1 || !r.Info.FirstDeployed.IsZero() && r.Info.FirstDeployed.Equal(r.Info.LastDeployed)
 }
 
-// Seal sets the labels by which a record is known to be the manager's: its seal, and the UID of
-// the CR.
-func Seal(r *Release, s order.Seal) error {
-	text, err := json.Marshal(r)
+// Seal sets the labels by which a record is known to be that of an attempt for the CR: its seal, and
+// that on its state.
+func Seal(record *Release, s order.Seal, attempt string) error {
+	text, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("seal revision %d: %w", r.Version, err)
+		return fmt.Errorf("seal revision %d: %w", record.Version, err)
 	}
 	if len(text) > maxRecord { // It could not be read any more.
 		return tooLarge(len(text), fmt.Sprintf("unpacked, and %d MiB are read", maxRecord>>20))
@@ -79,46 +82,76 @@ func Seal(r *Release, s order.Seal) error {
 	if err := checkShape(text); err != nil {
 		return err
 	}
-	stored := &Release{} // As it is read later: numbers of the values are floats then.
+	stored := &Release{Labels: record.Labels} // As it is read later: numbers of the values are floats then.
 	if err := json.Unmarshal(text, stored); err != nil {
-		return fmt.Errorf("seal revision %d: %w", r.Version, err)
+		return fmt.Errorf("seal revision %d: %w", record.Version, err)
 	}
-	text, err = sealed(stored, s.Owner, s.Owner.UID, r.Labels[order.DigestLabel])
+	content, state, err := seals(stored, s.Owner, attempt)
 	if err != nil {
 		return err
 	}
-	if r.Labels == nil {
-		r.Labels = map[string]string{}
+	if record.Labels == nil {
+		record.Labels = map[string]string{}
 	}
-	r.Labels[order.OwnerLabel], r.Labels[order.SealLabel] = s.Owner.UID, s.Keys.Seal(text)
+	record.Labels[order.OwnerLabel], record.Labels[order.AttemptLabel] = s.Owner.UID, attempt
+	record.Labels[order.SealLabel], record.Labels[order.StateLabel] = s.Keys.Seal(content), s.Keys.Seal(state)
 	return nil
 }
 
-// verify reports whether the manager has sealed the record for the CR, or for a predecessor of
-// its kind and name.
-func verify(r *Release, s order.Seal) bool {
-	text, err := sealed(r, s.Owner, r.Labels[order.OwnerLabel], r.Labels[order.DigestLabel])
-	return err == nil && s.Keys.Verify(r.Labels[order.SealLabel], text)
-}
-
-// sealed returns what a seal covers: the CR, the digest, and all of the record but its state,
-// which Helm changes, also at the hands of people. The record is one that was decoded.
-func sealed(r *Release, owner order.Owner, uid, digest string) ([]byte, error) {
-	plain := *r
-	plain.Info, plain.Hooks = nil, slices.Clone(r.Hooks)
+// seals returns what the two seals of a record cover. The first one covers the CR, the attempt, the digest,
+// and all of the record but its state, which Helm changes, also at the hands of people; the second one
+// the state too. The record is one that was decoded.
+func seals(record *Release, owner order.Owner, attempt string) (content, state []byte, err error) {
+	plain := *record
+	plain.Info, plain.Hooks = nil, slices.Clone(record.Hooks)
+	var ran []helm.HookExecution
 	for i, hook := range plain.Hooks {
 		if hook != nil {
 			without := *hook
 			without.LastRun = helm.HookExecution{}
-			plain.Hooks[i] = &without
+			plain.Hooks[i], ran = &without, append(ran, hook.LastRun)
 		}
 	}
-	owner.UID = uid
-	text, err := json.Marshal([]any{owner, digest, plain})
-	if err != nil {
-		return nil, fmt.Errorf("seal revision %d: %w", r.Version, err)
+	content, err = json.Marshal([]any{owner, attempt, record.Labels[order.DigestLabel], plain})
+	if err == nil {
+		state, err = json.Marshal([]any{"state", sha256.Sum256(content), record.Info, ran})
 	}
-	return text, nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("seal revision %d: %w", record.Version, err)
+	}
+	return content, state, nil
+}
+
+// verify returns a record as it counts: with the labels of its seal alone, and with the state that
+// the ledger knows. Without an end of the attempt its state counts only if it is sealed; otherwise the
+// attempt is pending. It returns nil for a record that is not of the revision's attempt for the CR.
+func verify(found *Release, s order.Seal, known order.Revision) (*Release, error) {
+	labels := found.Labels
+	content, state, err := seals(found, s.Owner, known.Attempt)
+	if err != nil || !s.Keys.Verify(labels[order.SealLabel], content) {
+		return nil, err
+	}
+	found.Labels = map[string]string{order.OwnerLabel: s.Owner.UID, order.AttemptLabel: known.Attempt}
+	if digest, given := labels[order.DigestLabel]; given {
+		found.Labels[order.DigestLabel] = digest
+	}
+	sealed := s.Keys.Verify(labels[order.StateLabel], state)
+	status := common.Status(known.Status)
+	if known.Status != "" && !sealed { // Somebody's Helm may have changed the state alone.
+		found.Info.Status = status
+		_, state, err = seals(found, s.Owner, known.Attempt)
+		sealed = err == nil && s.Keys.Verify(labels[order.StateLabel], state)
+	}
+	if !sealed {
+		found.Info = &helm.Info{Status: cmp.Or(status, common.StatusUnknown)}
+		for _, hook := range found.Hooks {
+			if hook != nil {
+				hook.LastRun = helm.HookExecution{}
+			}
+		}
+	}
+	found.Info.Status = cmp.Or(status, found.Info.Status)
+	return found, nil
 }
 
 // KeysFor returns the keys with which the releases of a CR are sealed. Those of another kind,

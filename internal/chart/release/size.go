@@ -1,13 +1,6 @@
 package release
 
-import (
-	"context"
-	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
-)
+import "fmt"
 
 const (
 	// maxRecord bounds a record once it is unpacked, in bytes. A Secret has 1 MiB at most, which can
@@ -47,29 +40,6 @@ func checkShape(text []byte) error {
 		}
 	}
 	return nil
-}
-
-// recordSecrets writes records that name their CR by annotations. It creates no Secret whose record is larger than
-// the API server takes, whose refusal names neither the cause nor a remedy.
-type recordSecrets struct {
-	clientv1.SecretInterface
-
-	annotations map[string]string
-}
-
-// Create implements clientv1.SecretInterface.
-func (s recordSecrets) Create(ctx context.Context, secret *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
-	if size := len(secret.Data["release"]); size > corev1.MaxSecretSize-growth {
-		return nil, tooLarge(size, "and a Secret holds 1 MiB")
-	}
-	secret.Annotations = s.annotations
-	return s.SecretInterface.Create(ctx, secret, o)
-}
-
-// Update implements clientv1.SecretInterface.
-func (s recordSecrets) Update(ctx context.Context, secret *corev1.Secret, o metav1.UpdateOptions) (*corev1.Secret, error) {
-	secret.Annotations = s.annotations
-	return s.SecretInterface.Update(ctx, secret, o)
 }
 
 func tooLarge(size int, limit string) error {

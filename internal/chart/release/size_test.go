@@ -50,7 +50,7 @@ func TestARecordThatIsTooLargeIsRefusedWithItsSizeAndARemedy(t *testing.T) {
 }
 
 func TestARecordHasRoomForItsNextStates(t *testing.T) {
-	secrets := recordSecrets{SecretInterface: fake.NewClientset().CoreV1().Secrets("ns")}
+	secrets := &secrets{SecretInterface: fake.NewClientset().CoreV1().Secrets("ns")}
 	for size, fits := range map[int]bool{corev1.MaxSecretSize - growth: true, corev1.MaxSecretSize - growth + 1: false} {
 		_, err := secrets.Create(t.Context(), &corev1.Secret{Data: map[string][]byte{"release": make([]byte, size)}}, metav1.CreateOptions{})
 		if (err == nil) != fits {

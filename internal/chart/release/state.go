@@ -1,10 +1,10 @@
 // Package release reads the releases of CRs from where Helm keeps them, and decides what is to be
 // done with one. Driver is Helm's storage for chart-exec.
 //
-// A release is kept in Secrets of the CR's namespace, which tenants may write. So a revision
-// counts only with a seal: an HMAC over the CR, the digest of what the revision was made of, and
-// all of its record but its state. Nothing of another revision is used. Driver seals what Helm
-// writes and shows Helm sealed revisions alone.
+// A release is kept in Secrets of the CR's namespace, which tenants may write. So a record counts only
+// if the manager's ledger names its revision with its attempt, and if it has a seal: an HMAC over the CR, the
+// attempt, the digest of what the revision was made of, and all of the record but its state. The state is the ledger's. Nothing
+// of another record is used. Driver seals what Helm writes, and shows Helm no others.
 //
 // Decide is a pure function of the release's history and a digest. It never compares manifests:
 // a chart that draws random text or looks objects up renders another manifest each time.
@@ -27,60 +27,50 @@ type State string
 // The states, and what the manager does in each:
 //
 //   - Absent: there is no release. Install it.
-//   - Pending: an attempt was killed. Unlock the release, then do as for Failed.
-//   - Failed: upgrade it, or install it if no revision was ever deployed. The objects of the attempt
-//     stay.
-//   - OutOfSync: upgrade it. The desired content differs, or a predecessor of the CR has made the
-//     release, or somebody else has written a later revision, or Helm could not set an older
-//     revision to superseded.
+//   - Failed: upgrade it, or install it if no revision was ever deployed. The last attempt failed, or was
+//     killed. Its objects stay.
+//   - OutOfSync: upgrade it. The desired content differs, or somebody else has written a record.
+//   - Lost: somebody has deleted the record from which Helm would start. Make a base of the names in the
+//     ledger, then do as for Failed.
 //   - Unsealed: take it over, then upgrade it.
 //   - Drifted: repair its objects.
 //   - InSync: nothing.
 //   - Foreign: the release is somebody else's. Refuse the CR.
 const (
 	Absent    State = "Absent"
-	Pending   State = "Pending"
 	Failed    State = "Failed"
 	OutOfSync State = "OutOfSync"
+	Lost      State = "Lost"
 	Unsealed  State = "Unsealed"
 	Drifted   State = "Drifted"
 	InSync    State = "InSync"
 	Foreign   State = "Foreign"
 )
 
-// deployed and Uninstalled are states in which Helm keeps a revision.
-const (
-	deployed    = "deployed"
-	Uninstalled = "uninstalled"
-)
-
-// Revision is what is known of a revision without its content. Only for a sealed one it is
-// certain, and then except for Status, which Helm's command changes too.
+// Revision is what is known of a record without its content, by its Secret alone.
 type Revision struct {
 	// Version counts from 1.
 	Version int
-	// Status is Helm's, such as "deployed".
+	// Status is what the label of the Secret says, such as "deployed".
 	Status string
-	// Digest is that of what the revision was made of.
-	Digest string
-	// Sealed is true if the manager has made the revision for the CR, or for a predecessor of its
-	// kind and name.
-	Sealed bool
-	// Mine is true if the CR itself has made it.
-	Mine bool
+	// Counts is true if the ledger knows the revision, and its record is authentic, as far as it was opened.
+	Counts bool
 	// Links are the owners that the Secret names. The others are the Secret's, too.
 	Links           []Link
 	Secret          string
 	UID             types.UID
 	ResourceVersion string
 
-	// claimsSeal is true if the Secret has a seal, valid or not.
-	claimsSeal bool
+	// attempt is the id in the Secret's label.
+	attempt string
 	// references are the Secret's owner references.
 	references []metav1.OwnerReference
 }
 
-func (r Revision) wasDeployed() bool { return r.Status == deployed || r.Status == "superseded" }
+// wasDeployed reports whether a revision in this state is or was deployed.
+func wasDeployed(status string) bool {
+	return status == order.StatusDeployed || status == order.StatusSuperseded
+}
 
 // Links returns the owners that the release's newest revision names which names any: those that
 // somebody makes of it by Helm's command name none.
@@ -112,27 +102,25 @@ type Decision struct {
 	State State
 	// Action is Helm's; "" if it needs none.
 	Action order.Action
-	// Unlock is true if the attempt at the last revision was killed.
-	Unlock bool
-	// TakeOver is true if revisions are to be replaced that are not sealed.
+	// TakeOver is true if records are to be replaced that do not count.
 	TakeOver bool
 }
 
-// Decide returns the state of a release and what it needs. mayTake is true if a release that is
-// not sealed may be taken over. Decide does not know of drift.
+// Decide returns the state of a release and what it needs. mayTake is true if a release that the
+// ledger does not know may be taken over. Decide does not know of drift.
 func Decide(h History, digest string, mayTake bool) Decision {
-	if len(h.Revisions) == 0 {
-		return Decision{State: Absent, Action: order.Install}
-	}
-	i := slices.IndexFunc(h.Revisions, func(r Revision) bool { return r.Sealed })
 	switch {
-	case i < 0 && !mayTake:
+	case len(h.Known) > 0:
+	case len(h.Revisions) == 0:
+		return Decision{State: Absent, Action: order.Install}
+	case !mayTake:
 		return Decision{State: Foreign}
-	case i < 0:
+	default:
 		return Decision{State: Unsealed, Action: order.Upgrade, TakeOver: true}
 	}
-	d := decide(h, h.Revisions[i], digest)
-	if i > 0 { // Somebody else has written a later revision.
+	last := h.Known[len(h.Known)-1]
+	d := decide(h, last, digest)
+	if h.others(last.Version) {
 		d.TakeOver = true
 		if d.State == InSync {
 			d.State, d.Action = OutOfSync, order.Upgrade
@@ -141,36 +129,30 @@ func Decide(h History, digest string, mayTake bool) Decision {
 	return d
 }
 
-// decide decides by the sealed revisions alone, of which last is the newest.
-func decide(h History, last Revision, digest string) Decision {
-	again := order.Install
-	if h.Deployed != nil {
-		again = order.Upgrade
+// others reports whether somebody else has written a record in the place of the last one or later.
+func (h History) others(last int) bool {
+	return slices.ContainsFunc(h.Revisions, func(r Revision) bool { return !r.Counts && r.Version >= last })
+}
+
+// decide decides by the revisions of the ledger alone, of which last is the newest.
+func decide(h History, last order.Revision, digest string) Decision {
+	ever := order.Deployed(h.Known) != nil
+	again, base := order.Install, h.Last
+	if ever {
+		again, base = order.Upgrade, h.Deployed
 	}
 	switch {
-	case last.Status == Uninstalled:
+	case last.Status == order.StatusUninstalled:
 		return Decision{State: Absent, Action: order.Install}
-	case last.Status == "uninstalling":
+	case base == nil:
+		return Decision{State: Lost, Action: again, TakeOver: true}
+	case last.Status == order.StatusUninstalling:
 		return Decision{State: Failed, Action: order.Reinstall}
-	case last.Status == "pending-install" || last.Status == "pending-upgrade" || last.Status == "pending-rollback":
-		return Decision{State: Pending, Action: again, Unlock: true}
-	case last.Status != deployed && last.Status != "failed" && h.Deployed == nil:
-		return Decision{State: Failed, Action: order.Reinstall} // Helm installs over failed ones alone.
-	case last.Status != deployed:
+	case last.Status != order.StatusDeployed:
 		return Decision{State: Failed, Action: again}
-	case last.Digest != digest || !last.Mine || h.deployed() > 1:
+	case h.Last.Labels[order.DigestLabel] != digest:
 		return Decision{State: OutOfSync, Action: order.Upgrade}
 	default:
 		return Decision{State: InSync}
 	}
-}
-
-// deployed counts the sealed revisions with that status, of which Helm means to keep one.
-func (h History) deployed() (count int) {
-	for _, r := range h.Revisions {
-		if r.Sealed && r.Status == deployed {
-			count++
-		}
-	}
-	return count
 }

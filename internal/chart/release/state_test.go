@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -13,52 +14,52 @@ import (
 
 func TestDecide(t *testing.T) {
 	const digest = "d1"
-	sealed := func(version int, status string) Revision {
-		return Revision{Version: version, Status: status, Digest: digest, Sealed: true, Mine: true}
-	}
-	with := func(r Revision, change func(*Revision)) Revision {
-		change(&r)
-		return r
-	}
-	older := func(r *Revision) { r.Digest = "d0" }
-	stranger := func(version int, status string) Revision {
-		return Revision{Version: version, Status: status, Digest: digest}
-	}
+	// known are states of the ledger, the first revision first.
 	for why, test := range map[string]struct {
-		revisions []Revision
-		mayTake   bool
-		want      Decision
+		known   []common.Status
+		made    string // the digest of the last one
+		lost    []int  // the revisions without a record
+		others  []int  // revisions of which somebody else has written a record
+		mayTake bool
+		want    Decision
 	}{
-		"nothing was ever installed":                         {nil, false, Decision{State: Absent, Action: order.Install}},
-		"what may be taken is not there":                     {nil, true, Decision{State: Absent, Action: order.Install}},
-		"it was uninstalled, and its history kept":           {[]Revision{sealed(1, "uninstalled")}, false, Decision{State: Absent, Action: order.Install}},
-		"it is as it should be":                              {[]Revision{sealed(1, "deployed")}, false, Decision{State: InSync}},
-		"the last revision counts":                           {[]Revision{sealed(2, "deployed"), with(sealed(1, "superseded"), older)}, false, Decision{State: InSync}},
-		"the values or the chart have changed":               {[]Revision{with(sealed(1, "deployed"), older)}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
-		"an upgrade could not supersede the revision before": {[]Revision{sealed(2, "deployed"), sealed(1, "deployed")}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
-		"a predecessor of the CR made it":                    {[]Revision{with(sealed(1, "deployed"), func(r *Revision) { r.Mine = false })}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
-		"the first installation was killed":                  {[]Revision{sealed(1, "pending-install")}, false, Decision{State: Pending, Action: order.Install, Unlock: true}},
-		"an upgrade was killed":                              {[]Revision{sealed(2, "pending-upgrade"), sealed(1, "deployed")}, false, Decision{State: Pending, Action: order.Upgrade, Unlock: true}},
-		"a rollback was killed":                              {[]Revision{sealed(3, "pending-rollback"), sealed(2, "failed"), sealed(1, "superseded")}, false, Decision{State: Pending, Action: order.Upgrade, Unlock: true}},
-		"the first installation failed":                      {[]Revision{sealed(1, "failed")}, false, Decision{State: Failed, Action: order.Install}},
-		"an upgrade failed, and the digest is that of today": {[]Revision{sealed(2, "failed"), sealed(1, "deployed")}, false, Decision{State: Failed, Action: order.Upgrade}},
-		"it was being removed, and is wanted again":          {[]Revision{sealed(1, "uninstalling")}, false, Decision{State: Failed, Action: order.Reinstall}},
-		"a status that is not known is no success":           {[]Revision{sealed(1, "unknown")}, false, Decision{State: Failed, Action: order.Reinstall}},
-		"superseded as the last one: its successor is gone":  {[]Revision{sealed(1, "superseded")}, false, Decision{State: Failed, Action: order.Upgrade}},
+		"nothing was ever installed":                         {nil, digest, nil, nil, false, Decision{State: Absent, Action: order.Install}},
+		"what may be taken is not there":                     {nil, digest, nil, nil, true, Decision{State: Absent, Action: order.Install}},
+		"it was uninstalled, and its history kept":           {[]common.Status{"uninstalled"}, digest, nil, nil, false, Decision{State: Absent, Action: order.Install}},
+		"it is as it should be":                              {[]common.Status{"deployed"}, digest, nil, nil, false, Decision{State: InSync}},
+		"the last revision counts":                           {[]common.Status{"superseded", "deployed"}, digest, nil, nil, false, Decision{State: InSync}},
+		"the values or the chart have changed":               {[]common.Status{"deployed"}, "d0", nil, nil, false, Decision{State: OutOfSync, Action: order.Upgrade}},
+		"the first installation was killed":                  {[]common.Status{"pending-install"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Install}},
+		"an upgrade was killed":                              {[]common.Status{"deployed", "pending-upgrade"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Upgrade}},
+		"the first installation failed":                      {[]common.Status{"failed"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Install}},
+		"an upgrade failed, and the digest is that of today": {[]common.Status{"deployed", "failed"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Upgrade}},
+		"more attempts failed than are opened":               {append([]common.Status{"deployed"}, slices.Repeat([]common.Status{"failed"}, 30)...), digest, nil, nil, false, Decision{State: Failed, Action: order.Upgrade}},
+		"it was being removed, and is wanted again":          {[]common.Status{"uninstalling"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Reinstall}},
+		"superseded as the last one: its successor is gone":  {[]common.Status{"superseded"}, digest, nil, nil, false, Decision{State: Failed, Action: order.Upgrade}},
 
-		"another has the name":                               {[]Revision{stranger(1, "deployed")}, false, Decision{State: Foreign}},
-		"another had the name, and its history was kept":     {[]Revision{stranger(1, "uninstalled")}, false, Decision{State: Foreign}},
-		"another is being installed under the name":          {[]Revision{stranger(1, "pending-install")}, false, Decision{State: Foreign}},
-		"it may be taken over, whatever its state says":      {[]Revision{stranger(1, "pending-upgrade")}, true, Decision{State: Unsealed, Action: order.Upgrade, TakeOver: true}},
-		"somebody upgraded it by hand, with the same digest": {[]Revision{stranger(2, "deployed"), sealed(1, "superseded")}, false, Decision{State: Failed, Action: order.Upgrade, TakeOver: true}},
-		"somebody wrote a later record":                      {[]Revision{stranger(2, "deployed"), sealed(1, "deployed")}, false, Decision{State: OutOfSync, Action: order.Upgrade, TakeOver: true}},
-		"records of the operator before are history":         {[]Revision{sealed(3, "deployed"), stranger(2, "deployed"), stranger(1, "superseded")}, false, Decision{State: InSync}},
-		"what others write of a status makes no upgrade":     {[]Revision{stranger(2, "deployed"), with(sealed(1, "failed"), older)}, false, Decision{State: Failed, Action: order.Install, TakeOver: true}},
+		"the record of what is deployed is lost":         {[]common.Status{"superseded", "deployed"}, digest, []int{2}, nil, false, Decision{State: Lost, Action: order.Upgrade, TakeOver: true}},
+		"that of a failed upgrade is lost":               {[]common.Status{"deployed", "failed"}, digest, []int{2}, nil, false, Decision{State: Failed, Action: order.Upgrade}},
+		"that of a failed installation is lost":          {[]common.Status{"failed"}, digest, []int{1}, nil, false, Decision{State: Lost, Action: order.Install, TakeOver: true}},
+		"somebody has overwritten it":                    {[]common.Status{"deployed"}, digest, []int{1}, []int{1}, false, Decision{State: Lost, Action: order.Upgrade, TakeOver: true}},
+		"another has the name":                           {nil, digest, nil, []int{1}, false, Decision{State: Foreign}},
+		"it may be taken over":                           {nil, digest, nil, []int{1}, true, Decision{State: Unsealed, Action: order.Upgrade, TakeOver: true}},
+		"somebody wrote a later record":                  {[]common.Status{"deployed"}, digest, nil, []int{2}, false, Decision{State: OutOfSync, Action: order.Upgrade, TakeOver: true}},
+		"one of an earlier life lies below":              {[]common.Status{"deployed", "deployed"}, digest, []int{1}, []int{1}, false, Decision{State: InSync}},
+		"what others write of a status makes no upgrade": {[]common.Status{"failed"}, digest, nil, []int{2}, false, Decision{State: Failed, Action: order.Install, TakeOver: true}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			h := History{Revisions: test.revisions}
-			if i := slices.IndexFunc(h.Revisions, func(r Revision) bool { return r.Sealed && r.wasDeployed() }); i >= 0 {
-				h.Deployed = &Release{Version: h.Revisions[i].Version}
+			h := History{Known: revisions(test.known...)}
+			record := func(r *order.Revision) *Release {
+				if r == nil || slices.Contains(test.lost, r.Version) {
+					return nil
+				}
+				return &Release{Version: r.Version, Labels: map[string]string{order.DigestLabel: test.made}}
+			}
+			if n := len(h.Known); n > 0 {
+				h.Last, h.Deployed = record(&h.Known[n-1]), record(order.Deployed(h.Known))
+			}
+			for _, version := range test.others {
+				h.Revisions = append(h.Revisions, Revision{Version: version, Status: "deployed"})
 			}
 			if got := Decide(h, digest, test.mayTake); got != test.want {
 				t.Errorf("got %+v", got)

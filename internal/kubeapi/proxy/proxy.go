@@ -62,7 +62,11 @@ type Options struct {
 	// ObserveRequest is called with each request of a run, and what it returns once with the status
 	// code of the response, 0 if that is not known. nil: nobody wants to know.
 	ObserveRequest RequestObserver
-	Logger         logr.Logger
+	// Report takes what runs of charts report to the manager itself, by a POST to ReportPath. An error is
+	// the answer.
+	Report     func(ctx context.Context, owner access.Owner, body []byte) error
+	ReportPath string
+	Logger     logr.Logger
 }
 
 // RequestObserver is called for each request of a run, and ended at its end, with the status code of the response.
@@ -90,6 +94,8 @@ type Proxy struct {
 	fence        Fence
 	observers    []access.WriteObserver
 	observe      RequestObserver // may be nil
+	report       func(ctx context.Context, owner access.Owner, body []byte) error
+	reportPath   string
 	bodyTimeout  time.Duration
 	log          logr.Logger
 }
@@ -124,6 +130,8 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		fence:        options.Fence,
 		observers:    options.WriteObservers,
 		observe:      options.ObserveRequest,
+		report:       options.Report,
+		reportPath:   options.ReportPath,
 		bodyTimeout:  bodyTimeout,
 		log:          options.Logger,
 	}

@@ -23,6 +23,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &answerWriter{cancelableWriter: &cancelableWriter{w, ctx}}
 	w = answer
 	defer func() { q.ended(answer.code) }()
+	if p.isReport(q) {
+		if err := p.takeReport(w, q); err != nil {
+			refuse(w, err)
+		}
+		return
+	}
 	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.observeRequest, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
@@ -37,6 +43,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	p.forward(w, q)
+}
+
+// isReport reports whether the request is for the manager itself.
+func (p *Proxy) isReport(q *request) bool {
+	return p.report != nil && q.session.Release && q.Method == http.MethodPost && q.URL.Path == p.reportPath
+}
+
+// takeReport answers a report once the manager has taken it.
+func (p *Proxy) takeReport(w http.ResponseWriter, q *request) error {
+	if err := p.checkFence(w, q); err != nil {
+		return err
+	}
+	body, err := p.readBody(w, q.Request)
+	if err != nil {
+		return err
+	}
+	if err := p.report(q.Context(), q.session.Owner, body); err != nil {
+		return refusal(http.StatusConflict, "%v", err)
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 func (p *Proxy) checkPath(_ http.ResponseWriter, q *request) error {

@@ -1,0 +1,64 @@
+package order
+
+import "slices"
+
+// The states in which Helm keeps a revision.
+const (
+	StatusDeployed        = "deployed"
+	StatusSuperseded      = "superseded"
+	StatusFailed          = "failed"
+	StatusUninstalling    = "uninstalling"
+	StatusUninstalled     = "uninstalled"
+	StatusPendingInstall  = "pending-install"
+	StatusPendingUpgrade  = "pending-upgrade"
+	StatusPendingRollback = "pending-rollback"
+)
+
+// ReportPath is where the API proxy takes a Revision from chart-exec, before its record is written. It
+// answers when the ledger has it.
+const ReportPath = "/ensign/revision"
+
+// Revision is what the manager's ledger has of one.
+type Revision struct {
+	Version int `json:"version"`
+	// Attempt is the id of the attempt that has made it. The seal of its record covers that.
+	Attempt string `json:"attempt"`
+	// Status is Helm's; "" while no end of the attempt is known.
+	Status string `json:"status,omitempty"`
+	Names  `json:"names,omitzero"`
+}
+
+// Names are those of the objects of a revision.
+type Names struct {
+	Objects []Object `json:"objects,omitempty"`
+	Hooks   []Object `json:"hooks,omitempty"`
+	// DeletionHooks is true if a hook runs at a deletion.
+	DeletionHooks bool `json:"deletionHooks,omitempty"`
+}
+
+// Object names an object. Namespace is "" for one of the cluster, and for one in the namespace of the
+// release whose manifest does not say so.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// IsPending reports whether an attempt is at work on a revision in this state, or was killed.
+func IsPending(status string) bool {
+	return status == "" || status == StatusPendingInstall || status == StatusPendingUpgrade || status == StatusPendingRollback
+}
+
+// Deployed returns, of revisions with the newest last, the one that is deployed, or else the newest one
+// that was; nil if none was.
+func Deployed(revisions []Revision) *Revision {
+	for _, status := range []string{StatusDeployed, StatusSuperseded} {
+		for i := range slices.Backward(revisions) {
+			if revisions[i].Status == status {
+				return &revisions[i]
+			}
+		}
+	}
+	return nil
+}
