@@ -116,7 +116,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		}).Should(ContainSubstring("Running"))
 		out, _ := d.here(0, "cancel", "greeting/hangs", "--wait")
 		Expect(out).To(HaveSuffix("/hangs: its run has ended\n"))
-		out, _ = d.here(1, "status", "greeting/hangs")
+		out, _ = d.here(0, "status", "greeting/hangs")
 		Expect(out).To(MatchRegexp(` hangs +False +Canceled `))
 		out, _ = d.here(0, "cancel", "greeting/hangs")
 		Expect(out).To(ContainSubstring("nothing to do: its status shows no run"))
