@@ -29,10 +29,8 @@ func (p *Project) deletes(u *Unit) {
 // looksAtOwners reports whether the condition of a task, of a block around it, or its loop reads owners.
 func looksAtOwners(t *source.Task) bool {
 	for ; t != nil; t = t.Parent {
-		for _, key := range []string{"when", "loop", "with_items"} {
-			if strings.Contains(source.AllText(t.Keys[key]), "ownerReferences") {
-				return true
-			}
+		if strings.Contains(source.AllText(t.Keys["when"])+source.AllText(t.Loop), "ownerReferences") {
+			return true
 		}
 	}
 	return false

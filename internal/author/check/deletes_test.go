@@ -17,6 +17,7 @@ func TestDeletesThatDoNotAskWhose(t *testing.T) {
 		"with a resource version alone": {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {resourceVersion: '1'}}}\n", warned},
 		"with a UID alone":              {"- k8s: {state: absent, kind: Pod, name: x, delete_options: {preconditions: {uid: '{{ found.metadata.uid }}'}}}\n", warned},
 		"where the owner is compared":   {"- k8s: {state: absent, kind: Pod, name: x}\n  when: uid in found.metadata.ownerReferences | map(attribute='uid')\n", nil},
+		"in a loop over owned objects":  {"- k8s: {state: absent, kind: Pod, name: x}\n  loop: \"{{ all | selectattr('metadata.ownerReferences.0.uid', 'equalto', uid) }}\"\n", nil},
 		"in a block that compares":      {"- when: [a, \"uid in found.metadata.ownerReferences | map(attribute='uid')\"]\n  block:\n  - k8s: {state: absent, kind: Pod, name: x}\n", nil},
 		"by args":                       {"- k8s: {kind: Pod, name: x}\n  args: {state: absent}\n", warned},
 		"by defaults of the module":     {"- k8s: {kind: Pod, name: x}\n  module_defaults: {kubernetes.core.k8s: {state: absent}}\n", warned},
