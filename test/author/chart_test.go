@@ -109,7 +109,7 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(d.run(0, d.ensign, "check"), "0 errors")
 	d.rightsFit()
 	out = d.run(1, d.ensign, "check", "--cluster")
-	d.wants(out, "watches.yaml:9:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
+	d.wants(out, "watches.yaml:11:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "apply", "--server-side", "-k", "config/default")
