@@ -78,6 +78,7 @@ type ansibleWing struct {
 	checker *pyenv.Checker
 	runner  *runner.Runner
 	warm    *warmServer // nil: all runs are cold
+	content []string    // what runs may read
 	// userMetrics is true where roles may post metrics.
 	userMetrics bool
 	// runDir is the directory of runs; "" if there is none.
@@ -112,7 +113,8 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 	}
 	paths := o.SearchPaths()
 	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
-	warnOfOldCollection(o.Logger, collectionTrees(collectionsPath))
+	trees := watches.Trees(collectionsPath)
+	warnOfOldCollection(o.Logger, trees)
 	a.sops = info.HasCollection("community.sops", collectionsPath...)
 	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath, o.AnsibleConfig()); err != nil {
 		return err
@@ -136,7 +138,8 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 	if len(inJobs(list, false)) == 0 {
 		o.Cold = true // A Job has one run.
 	}
-	a.warm = newWarmServer(o, env, a.runner, a.allContentPaths(paths.Roles, collectionTrees(collectionsPath)))
+	a.content = a.allContentPaths(paths.Roles, trees)
+	a.warm = newWarmServer(o, env, a.runner, a.content)
 	o.Logger.Info("runs have a Python environment", "ansibleCore", info.AnsibleCore, "ansibleRunner", info.AnsibleRunner, "python", env.Python)
 	return nil
 }

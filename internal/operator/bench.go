@@ -73,6 +73,9 @@ func (b *Bench) Close() error {
 // Watches returns the watches, with their content.
 func (b *Bench) Watches() []watches.Watch { return b.watches }
 
+// ContentPaths returns the files and directories that runs may read.
+func (b *Bench) ContentPaths() []string { return b.ansible.content }
+
 // Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by observer. owned is
 // false for CRs that the API server does not have: what their runs create gets no owner.
 func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {

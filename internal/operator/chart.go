@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
@@ -85,18 +84,6 @@ func (c *chartWing) engine(w Watch) (content.Engine, error) {
 		engine.Informers = followed{c.all.related.Children}
 	}
 	return engine, nil
-}
-
-// warnOfTemplates warns of a watch that lets CRs have templates.
-func warnOfTemplates(log logr.Logger, watch watches.Watch) {
-	const danger = "everybody who may write such a resource can have templates evaluated there"
-	switch {
-	case watch.Chart == nil:
-	case watch.Chart.AllTemplates:
-		log.Info("WARNING: templatesInSpec is true: "+danger+", which may look up every object that this operator may read", "gvk", watch.GVK.String(), "line", watch.Line)
-	case len(watch.Chart.TemplatesInSpec) > 0:
-		log.Info("WARNING: templatesInSpec has paths: "+danger, "gvk", watch.GVK.String(), "line", watch.Line, "paths", watch.Chart.TemplatesInSpec)
-	}
 }
 
 // chartRunner adds to a runner the removal of run directories.

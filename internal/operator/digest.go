@@ -23,7 +23,7 @@ const digestLength = 32
 // the collections that any content may use, the configuration file of Ansible, and the Python
 // environment. After a restart, a CR that succeeded with the same digest does not run.
 func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
-	trees := collectionTrees(collections)
+	trees := watches.Trees(collections)
 	installed := files.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
@@ -45,7 +45,7 @@ func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[
 // playbook may be the project's: there, what git ignores and the directory of runs do not count.
 func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings []string) (string, error) {
 	playbooks := playbookDirs(watch)
-	paths := slices.DeleteFunc(contentPaths(watch, roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
+	paths := slices.DeleteFunc(watch.ContentPaths(roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
 	own, err := files.Digest(append(paths, settings...)...)
 	if err != nil {
 		return "", err
@@ -74,21 +74,12 @@ func (a *ansibleWing) digestPlaybookDir(dir string) (string, error) {
 // playbookDirs returns the directories of the watch's playbooks.
 func playbookDirs(watch watches.Watch) []string {
 	var dirs []string
-	for _, c := range contentsOf(watch) {
+	for _, c := range watch.Contents() {
 		if c.Playbook != "" && !slices.Contains(dirs, filepath.Dir(c.Playbook)) {
 			dirs = append(dirs, filepath.Dir(c.Playbook))
 		}
 	}
 	return dirs
-}
-
-// contentsOf returns the watch's content and that of its finalizer.
-func contentsOf(watch watches.Watch) []watches.Content {
-	contents := []watches.Content{watch.Content}
-	if watch.Finalizer != nil {
-		contents = append(contents, watch.Finalizer.Content)
-	}
-	return contents
 }
 
 // digestedEntry returns the watch as the digest covers it: without its line in the file,
@@ -102,51 +93,11 @@ func digestedEntry(watch watches.Watch) any {
 	}{watch, selector}
 }
 
-// contentPaths returns the files and directories that runs of the watch may read: the
-// directory of its role with the roles beside it, the directory of its playbook, the
-// collection of its role, and the roles path.
-func contentPaths(watch watches.Watch, roles, trees []string) []string {
-	paths := slices.Clone(roles)
-	for _, c := range contentsOf(watch) {
-		switch {
-		case c.Playbook != "":
-			paths = append(paths, filepath.Dir(c.Playbook))
-		case c.RolesPath != "":
-			paths = append(paths, c.RolesPath)
-		default:
-			paths = append(paths, collectionDirs(c.Role, trees)...)
-		}
-	}
-	return paths
-}
-
-// allContentPaths returns the contentPaths of all watches.
+// allContentPaths returns the ContentPaths of all watches.
 func (a *ansibleWing) allContentPaths(roles, trees []string) []string {
 	var paths []string
 	for _, watch := range a.watches {
-		paths = append(paths, contentPaths(watch, roles, trees)...)
+		paths = append(paths, watch.ContentPaths(roles, trees)...)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(paths)))
-}
-
-// collectionTrees returns the ansible_collections directories of a search path.
-func collectionTrees(path []string) []string {
-	var trees []string
-	for _, dir := range path {
-		if filepath.Base(dir) != "ansible_collections" {
-			dir = filepath.Join(dir, "ansible_collections")
-		}
-		trees = append(trees, dir)
-	}
-	return trees
-}
-
-// collectionDirs returns the directories in which the role's collection may be.
-func collectionDirs(role string, trees []string) []string {
-	parts := strings.SplitN(role, ".", 3)
-	var dirs []string
-	for _, tree := range trees {
-		dirs = append(dirs, filepath.Join(tree, parts[0], parts[1]))
-	}
-	return dirs
 }

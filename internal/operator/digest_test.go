@@ -17,8 +17,9 @@ func TestWhereTemplatesAreLookedFor(t *testing.T) {
 	a := ansibleWing{watches: []watches.Watch{
 		{Content: watches.Content{Role: "one", RolesPath: "/roles"}, Finalizer: &watches.Finalizer{Content: watches.Content{Playbook: "/plays/bye.yml"}}},
 		{Content: watches.Content{Role: "two", RolesPath: "/roles"}},
+		{Content: watches.Content{Role: "my.own.three"}},
 	}}
-	if got, want := a.allContentPaths([]string{"/more"}, []string{"/coll"}), []string{"/more", "/plays", "/roles"}; !slices.Equal(got, want) {
+	if got, want := a.allContentPaths([]string{"/more"}, watches.Trees([]string{"/coll"})), []string{"/coll/ansible_collections/my/own", "/more", "/plays", "/roles"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

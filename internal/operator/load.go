@@ -81,10 +81,8 @@ func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", f
 // warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
 func warnOfDangers(log logr.Logger, list []watches.Watch) {
 	for i := range list {
-		warnOfTemplates(log, list[i])
-		if !list[i].MarkUnsafe {
-			log.Info("WARNING: markUnsafe is false: everybody who may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
-				"gvk", list[i].GVK.String(), "line", list[i].Line)
+		for _, d := range list[i].Dangers() {
+			log.Info("WARNING: "+d.Setting+": "+d.Effect, "gvk", list[i].GVK.String(), "line", list[i].Line)
 		}
 	}
 }

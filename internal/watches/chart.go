@@ -100,3 +100,18 @@ type DriftIgnore struct {
 	// Pointers are JSON pointers (RFC 6901) such as /spec/replicas.
 	Pointers []string `json:"pointers"`
 }
+
+// dangers returns the dangerous settings of the chart, none if there is no chart.
+func (c *Chart) dangers() []Danger {
+	const who = "everybody who may write such a resource can have templates evaluated"
+	switch {
+	case c == nil:
+		return nil
+	case c.AllTemplates:
+		return []Danger{{"templatesInSpec is true", who + ", which may look up every object that this operator may read", "name the paths that need templates, or remove the line"}}
+	case len(c.TemplatesInSpec) > 0:
+		return []Danger{{"templatesInSpec has paths", who + " there", "let only administrators write this kind, or remove the line"}}
+	default:
+		return nil
+	}
+}

@@ -97,12 +97,8 @@ func (s Search) roleCandidates(role string) []roleCandidate {
 	var candidates []roleCandidate
 	if parts := strings.Split(role, "."); len(parts) >= 3 {
 		below := filepath.Join(parts[0], parts[1], "roles", filepath.Join(parts[2:]...))
-		for _, dir := range s.CollectionsPath {
-			dir = s.absolute(dir)
-			if filepath.Base(dir) != "ansible_collections" {
-				dir = filepath.Join(dir, "ansible_collections")
-			}
-			candidates = append(candidates, roleCandidate{filepath.Join(dir, below), Content{Role: role}})
+		for _, tree := range Trees(s.CollectionsPath) {
+			candidates = append(candidates, roleCandidate{filepath.Join(s.absolute(tree), below), Content{Role: role}})
 		}
 	}
 	for _, dir := range s.RolesPath {
@@ -110,6 +106,47 @@ func (s Search) roleCandidates(role string) []roleCandidate {
 		candidates = append(candidates, roleInDirectory(filepath.Join(dir, role)), roleInDirectory(filepath.Join(dir, "roles", role)))
 	}
 	return append(candidates, roleInDirectory(s.absolute(filepath.Join("roles", role))))
+}
+
+// Trees returns the ansible_collections directories of a search path.
+func Trees(path []string) []string {
+	trees := slices.Clone(path)
+	for i, dir := range trees {
+		if filepath.Base(dir) != "ansible_collections" {
+			trees[i] = filepath.Join(dir, "ansible_collections")
+		}
+	}
+	return trees
+}
+
+// Contents returns the watch's content and that of its finalizer.
+func (w Watch) Contents() []Content {
+	contents := []Content{w.Content}
+	if w.Finalizer != nil {
+		contents = append(contents, w.Finalizer.Content)
+	}
+	return contents
+}
+
+// ContentPaths returns the files and directories that runs of the watch may read: the
+// directory of its role with the roles beside it, the directory of its playbook, the
+// collection of its role, and the roles path. trees are those of Trees.
+func (w Watch) ContentPaths(roles, trees []string) []string {
+	paths := slices.Clone(roles)
+	for _, c := range w.Contents() {
+		switch {
+		case c.Playbook != "":
+			paths = append(paths, filepath.Dir(c.Playbook))
+		case c.RolesPath != "":
+			paths = append(paths, c.RolesPath)
+		case c.Role != "":
+			parts := strings.SplitN(c.Role, ".", 3)
+			for _, tree := range trees {
+				paths = append(paths, filepath.Join(tree, parts[0], parts[1]))
+			}
+		}
+	}
+	return paths
 }
 
 // roleInDirectory returns the candidate for a role that Ansible finds by its directory.

@@ -93,9 +93,10 @@ func (p *parser) singleDocument(text []byte) *yaml.Node {
 	return only
 }
 
-// addSyntaxFault adds a fault for an error of yaml.v3, with the right line.
-func (p *parser) addSyntaxFault(err error, text []byte) {
-	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
+// SyntaxError returns the line of which an error of yaml.v3 speaks, 1 if it names none, and what it says: the
+// line in which the list or mapping that has the fault begins, or the fault's own.
+func SyntaxError(err error) (line int, message string) {
+	line, message = 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := yamlLine.FindStringSubmatch(message); found != nil {
 		line, _ = strconv.Atoi(found[1])
 		message = found[2]
@@ -103,6 +104,12 @@ func (p *parser) addSyntaxFault(err error, text []byte) {
 			line++
 		}
 	}
+	return line, message
+}
+
+// addSyntaxFault adds a fault for an error of yaml.v3, with the right line.
+func (p *parser) addSyntaxFault(err error, text []byte) {
+	line, message := SyntaxError(err)
 	if unknown := unknownAnchor.FindStringSubmatch(message); unknown != nil {
 		before, _, _ := bytes.Cut(text, []byte("*"+unknown[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
@@ -115,7 +122,7 @@ func (p *parser) addSyntaxFault(err error, text []byte) {
 }
 
 var (
-	yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)
+	yamlLine = regexp.MustCompile(`(?m)^ *line (\d+): (.*)`)
 	// zeroBasedLine matches the errors of yaml.v3's parser, which counts lines from zero.
 	// Its scanner counts them from one.
 	zeroBasedLine = regexp.MustCompile(`^did not find expected (node content|'-' indicator|key|',' or |<)|^found (undefined tag handle|duplicate %)`)

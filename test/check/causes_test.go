@@ -158,6 +158,16 @@ func TestCausesOfFailures(t *testing.T) {
 			spec: field,
 			want: []string{tasks + ":2 error native-type|+ joins a text and a number", tasks + ":4 warning native-type"},
 		},
+		"a filter and a lookup without their libraries": {
+			files: map[string]string{
+				tasks: "- ansible.builtin.debug: {msg: \"{{ 'a' | queried }} {{ lookup('resolved', 'a') }}\"}\n",
+				"roles/thing/filter_plugins/queried.py": "DOCUMENTATION = r\"\"\"\nname: queried\nshort_description: x\ndescription: [x]\nrequirements:\n  - nosuchpath\n\"\"\"\ntry:\n    import nosuchpath\nexcept ImportError:\n    nosuchpath = None\n\n\n" +
+					"class FilterModule:\n    def filters(self):\n        return {\"queried\": lambda text: nosuchpath.search(text)}\n",
+				"roles/thing/lookup_plugins/resolved.py": "DOCUMENTATION = r\"\"\"\nname: resolved\nrequirements: [nosuchdns]\n\"\"\"\nfrom ansible.plugins.lookup import LookupBase\ntry:\n    import nosuchdns\nexcept ImportError:\n    nosuchdns = None\n\n\n" +
+					"class LookupModule(LookupBase):\n    def run(self, terms, variables=None, **kwargs):\n        return nosuchdns.query(terms)\n",
+			},
+			want: []string{tasks + ":1 warning missing-library|nosuchdns is not installed, which is needed by the lookup resolved", tasks + ":1 warning missing-library|nosuchpath is not installed, which is needed by the filter queried"},
+		},
 		"import_playbook among tasks": {
 			files: map[string]string{tasks: "- ansible.builtin.import_playbook: more.yml\n"},
 			want:  []string{tasks + ":1 error syntax|import_playbook is a task"},
@@ -229,6 +239,19 @@ func TestCausesOfFailures(t *testing.T) {
 	} {
 		t.Run(name, c.try)
 	}
+}
+
+// TestRolesAreFoundAsARunFindsThem: the search path goes before the directory of the project.
+func TestRolesAreFoundAsARunFindsThem(t *testing.T) {
+	cause{
+		files: map[string]string{
+			"watches.yaml":            "- {group: example.com, version: v1, kind: Thing, playbook: play.yml}\n",
+			"play.yml":                "- {hosts: localhost, gather_facts: false, roles: [x]}\n",
+			"ansible.cfg":             "[defaults]\nroles_path = vendor\n",
+			"vendor/x/tasks/main.yml": "- ansible.builtin.import_playbook: a.yml\n", "x/tasks/main.yml": "- ansible.builtin.debug:\n",
+		},
+		want: []string{"vendor/x/tasks/main.yml:1 error syntax"},
+	}.try(t)
 }
 
 // TestValuesThatAChartDoesNotHave: the schema of its kind is open, and Helm drops nothing.

@@ -104,8 +104,8 @@ type Answer struct {
 	Texts     []Analysis       `json:"texts"`
 	Faults    []Fault          `json:"faults"`
 	Modules   []Plugin         `json:"modules"`
-	Filters   []bool           `json:"filters"`
-	Tests     []bool           `json:"tests"`
+	Filters   []Plugin         `json:"filters"`
+	Tests     []Plugin         `json:"tests"`
 	Lookups   []Plugin         `json:"lookups"`
 	Variables []OptionVariable `json:"variables"`
 	// Arguments are what Ansible says against each.

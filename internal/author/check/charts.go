@@ -30,8 +30,7 @@ type chartWing struct {
 	loaded *describe.Chart
 }
 
-func (*chartWing) watch(*Project, *Unit, source.Position) {}
-func (*chartWing) hasVariables() bool                     { return false }
+func (*chartWing) hasVariables() bool { return false }
 
 func (w *chartWing) needs(c *rights.Collector, u *Unit) {
 	loaded := w.loaded

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -266,6 +270,7 @@ func TestDefinitionsOfKinds(t *testing.T) {
 		watch      func(w *watches.Watch)
 		want       []string
 	}{
+		"whose fields are of sops":   {replace("count:", "sopsAgeKey:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
 		"none":                       {"", func(*watches.Watch) {}, []string{"watches.yaml:1 info no-crd"}},
 		"of another version":         {definition + closed, func(w *watches.Watch) { w.GVK.Version = "v2" }, []string{"watches.yaml:1 error crd"}},
 		"not served":                 {replace("served: true", "served: false"), func(*watches.Watch) {}, []string{"watches.yaml:1 error crd"}},
@@ -276,13 +281,17 @@ func TestDefinitionsOfKinds(t *testing.T) {
 		"with a field of Ansible's":  {replace("count:", "ansibleHost:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
 		"with a name that is taken":  {replace("count:", "hostvars:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 warning refused-name"}},
 		"with two fields of a name":  {replace("count:", "secret_name:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
+		"twins further down":         {replace("count: {type: integer}", "db: {properties: {maxConn: {type: integer}, max_conn: {type: integer}}}"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
+		"not like those of Ansible":  {replace("count:", "inventoryItems:"), func(*watches.Watch) {}, nil},
+		"by an alias":                {replace("count: {type: integer}", "count: &number {type: integer}\n                ansibleHost: *number"), func(*watches.Watch) {}, []string{"config/crd.yaml:18 error refused-name"}},
 		"two fields, as they stand":  {replace("count:", "secret_name:"), func(w *watches.Watch) { w.SnakeCaseParameters = false }, nil},
 		"whose text is no data":      {definition + closed, func(w *watches.Watch) { w.MarkUnsafe = false }, []string{"watches.yaml:1 warning mark-unsafe"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch := thing()
 			test.watch(&watch)
-			p := project(t, watch, map[string]string{"watches.yaml": "[]\n", "config/crd.yaml": test.definition})
+			p := project(t, watch, map[string]string{"watches.yaml": "[]\n", "config/crd.yaml": test.definition, "trees/community/sops/x": ""})
+			p.trees = []string{filepath.Join(p.options.Dir, "trees")}
 			p.kinds(p.Units[0])
 			want(t, p, test.want...)
 		})
@@ -345,5 +354,63 @@ func TestRightsThatNoRoleGives(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRightsForJobsAreNeededToo(t *testing.T) {
+	watch := thing()
+	watch.Job, watch.Line = &watches.Job{}, 3
+	files := map[string]string{
+		"config/crd.yaml": definition + closed, "config/rbac/kustomization.yaml": "resources:\n- role.yaml\n- more\n",
+		"config/rbac/role.yaml":      "kind: ClusterRole\nmetadata: {name: m}\nrules:\n- {apiGroups: [example.com, events.k8s.io], resources: ['*'], verbs: ['*']}\n",
+		"config/rbac/more/role.yaml": "kind: ClusterRole\nmetadata: {name: n}\nrules: []\n",
+		"config/rbac/lost.yaml":      "kind: Role\nmetadata: {name: jobs}\nrules:\n- {apiGroups: [batch], resources: [jobs], verbs: ['*']}\n",
+	}
+	p := project(t, watch, files)
+	p.grants()
+	want(t, p, "config/rbac/lost.yaml:1 warning rbac", "watches.yaml:3 error missing-right")
+	for _, f := range p.findings {
+		if text := "create secrets, create tokenreviews.authentication.k8s.io, delete pods, get pods, get secrets, list events, list pods, watch pods"; f.ID == "missing-right" && !strings.Contains(f.Message, text) {
+			t.Errorf("want %s, got %s", text, f.Message)
+		}
+	}
+}
+
+// TestAClusterIsAskedOnce: what several tasks need is one finding, and the manager's own rights are asked for in its namespace.
+func TestAClusterIsAskedOnce(t *testing.T) {
+	object := "- kubernetes.core.k8s:\n    definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+	watch := thing()
+	watch.Job = &watches.Job{}
+	p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": object + object, "config/crd.yaml": definition + closed})
+	account := fake.NewClientset()
+	asked := map[string]bool{}
+	account.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review, _ := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+		a := review.Spec.ResourceAttributes
+		asked[a.Verb+" "+a.Resource+" in "+a.Namespace] = true
+		review.Status.Allowed = a.Resource != "configmaps"
+		return true, review, nil
+	})
+	if err := p.mayDo(t.Context(), account, Cluster{Namespace: "own", Namespaces: []string{"shop"}}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, p, "roles/r/tasks/main.yml:1 error no-right")
+	if message := p.findings[0].Message; !strings.HasSuffix(message, "; it is needed also at roles/r/tasks/main.yml:3") || !asked["create jobs in own"] || asked["create jobs in shop"] {
+		t.Errorf("got %s, asked %v", message, asked)
+	}
+}
+
+func TestWhatTheManagerWarnsOf(t *testing.T) {
+	templates := thing()
+	templates.Content, templates.Chart = watches.Content{}, &watches.Chart{AllTemplates: true}
+	p := project(t, templates, map[string]string{"watches.yaml": "", "config/crd.yaml": definition + closed})
+	p.kinds(p.Units[0])
+	want(t, p, "watches.yaml:1 warning mark-unsafe")
+
+	p = project(t, thing(), map[string]string{"watches.yaml": "- {group: a.b, version: v1, kind: C, role: r, vars: {x: \"${UNSET}\", y: \"${Z:-a}\"}}\n", "roles/r/tasks/main.yml": "[]\n"})
+	p.loadWatches()
+	want(t, p, "watches.yaml:1 info watches")
+	if err := p.WatchFaults(); err != nil {
+		t.Errorf("it is no fault: %v", err)
 	}
 }

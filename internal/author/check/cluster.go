@@ -1,10 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,56 +131,39 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	type place struct {
-		right     rights.Right
-		namespace string
-	}
-	type cause struct {
-		at       source.Position
-		optional bool
-	}
-	allowed, lacking := map[place]bool{}, map[cause]map[string]bool{}
-	for _, need := range p.Needs().All {
-		if need.Scope != rights.Manager {
-			continue // Without leader election and metrics they are not needed.
-		}
-		for _, namespace := range namespaces {
-			key := place{need.Right, namespace}
-			if _, known := allowed[key]; !known {
-				may, err := mayEither(ctx, k, need, namespace)
-				if err != nil {
-					return err
-				}
-				allowed[key] = may
-			}
-			at := need.At
-			if at.File == "" {
-				at = source.Position{File: p.watchesFile, Line: max(at.Line, 1), Column: 1}
-			}
-			if !allowed[key] {
-				because := cause{at, need.Optional}
-				if lacking[because] == nil {
-					lacking[because] = map[string]bool{}
-				}
-				lacking[because][strings.TrimSuffix(need.Right.String()+" in "+namespace, " in ")] = true
-			}
-		}
-	}
 	who := "the account of the kubeconfig"
 	if c.As != "" {
 		who = c.As
 	}
-	for because, all := range lacking {
-		severity, why := report.Error, "the API server answers with 403, and the run fails"
-		if because.optional {
-			severity, why = report.Warning, "runs go on, but resources get no Events"
-		}
-		p.add(finding{
-			"no-right", severity, because.at, who + " may not: " + strings.Join(slices.Sorted(maps.Keys(all)), ", "),
-			why, "install the roles of config/rbac, and bind them to the account; rbac prints what is needed",
-		})
+	type place struct {
+		right     rights.Right
+		namespace string
 	}
-	return nil
+	allowed := map[place]bool{}
+	lacking, err := p.lacking(p.Needs().All, func(need rights.Need) (not []string, err error) {
+		where := namespaces
+		if need.Scope == rights.Lease {
+			where = []string{cmp.Or(c.Namespace, p.deployedTo())}
+		}
+		for _, namespace := range where {
+			key := place{need.Right, namespace}
+			may, known := allowed[key]
+			if !known {
+				if may, err = mayEither(ctx, k, need, namespace); err != nil {
+					return nil, err
+				}
+				allowed[key] = may
+			}
+			if !may {
+				not = append(not, strings.TrimSuffix(need.Right.String()+" in "+namespace, " in "))
+			}
+		}
+		return not, nil
+	})
+	for _, l := range lacking {
+		p.lacks(l, "no-right", who+" may not: ", "; it is needed also at ", "install the roles of config/rbac, and bind them to the account; rbac prints what is needed")
+	}
+	return err
 }
 
 func mayI(ctx context.Context, k kubernetes.Interface, right rights.Right, namespace string) (bool, error) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -22,20 +21,19 @@ import (
 // newer definition, before an older one is installed. Then the API server neither shows them
 // nor keeps them at the next write.
 func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit, namespaces []string) error {
-	index := slices.IndexFunc(p.CRDs, func(c schema.CRD) bool { return c.Group == u.Watch.GVK.Group && c.Kind == u.Watch.GVK.Kind })
-	if index < 0 {
+	crd := schema.Of(p.CRDs, u.Watch.GVK.GroupKind())
+	if crd == nil {
 		return nil
 	}
-	crd := p.CRDs[index]
-	version := crd.Version(u.Watch.GVK.Version)
-	if version == nil || version.Root == nil {
-		return nil
+	validator, err := crd.Validator(u.Watch.GVK.Version)
+	if err != nil || validator == nil {
+		return nil //nolint:nilerr // The API server refuses such a CRD, which is a finding of its own.
 	}
 	if !crd.Namespaced || len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	at := source.Position{File: crd.File, Line: version.Line, Column: 1}
-	lost, err := fieldsLost(ctx, client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural)), version.Root, namespaces)
+	at := source.Position{File: crd.File, Line: crd.Version(u.Watch.GVK.Version).Line, Column: 1}
+	lost, err := fieldsLost(ctx, client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural)), validator, namespaces)
 	switch {
 	case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.
 	case apierrors.IsForbidden(err):
@@ -61,11 +59,11 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 }
 
 // fieldsLost returns the CRs by the path of a field that the schema does not have.
-func fieldsLost(ctx context.Context, resources dynamic.NamespaceableResourceInterface, root *yaml.Node, namespaces []string) (map[string][]string, error) {
+func fieldsLost(ctx context.Context, resources dynamic.NamespaceableResourceInterface, validator *schema.Validator, namespaces []string) (map[string][]string, error) {
 	lost := map[string][]string{}
 	for _, namespace := range namespaces {
 		err := eachOf(ctx, resources.Namespace(namespace), func(name string, object map[string]any) {
-			for _, field := range schema.Dropped(root, object) {
+			for _, field := range validator.Dropped(object) {
 				path := anyElement.ReplaceAllString(field.Path, "[*]")
 				if names := lost[path]; !byManager(path) && (len(names) == 0 || names[len(names)-1] != name) {
 					lost[path] = append(names, name)

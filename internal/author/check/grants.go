@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -47,34 +49,41 @@ func (p *Project) grants() {
 		})
 		return
 	}
-	missing := map[string]*lack{}
-	for _, need := range p.Needs().All {
+	p.unlisted(dir, granted)
+	missing, _ := p.lacking(p.Needs().All, func(need rights.Need) ([]string, error) {
 		if granted.Gives(need) {
-			continue
+			return nil, nil
 		}
-		at, cause := need.At, need.Group+" "+strings.Split(need.Resource, "/")[0]
-		if at.File == "" {
-			if need.Scope != rights.Manager {
-				continue // Without leader election and metrics these roles are not needed.
-			}
-			at.File = p.watchesFile
-			cause = fmt.Sprint(at, need.Optional)
+		return []string{need.Right.String()}, nil
+	})
+	for _, l := range missing {
+		who := "the task needs"
+		if l.at.File == p.watchesFile {
+			who = "the manager needs"
 		}
-		cause = fmt.Sprint(cause, need.Guarded)
-		if missing[cause] == nil {
-			missing[cause] = &lack{at: at, optional: need.Optional, guarded: need.Guarded, rights: map[string]bool{}}
-		}
-		missing[cause].rights[need.Right.String()] = true
-		if !slices.Contains(missing[cause].places, at) {
-			missing[cause].places = append(missing[cause].places, at)
-		}
-	}
-	for _, one := range missing {
-		p.lacks(one)
+		p.lacks(l, "missing-right", who+" rights that no role in config/rbac gives: ", "; so do ", "add them to config/rbac/role.yaml, or have rbac --write add them")
 	}
 }
 
-// lack is what the roles in config/rbac do not give: of one resource, or of what the manager
+// unlisted adds files with roles that kustomize does not install, because its file does not list them.
+func (p *Project) unlisted(dir string, granted rights.Granted) {
+	kustomization, _ := source.ReadYAML(filepath.Join(dir, "kustomization.yaml"))
+	if len(kustomization) == 0 {
+		return
+	}
+	for _, role := range granted.Roles {
+		below, err := filepath.Rel(dir, role.File)
+		listed := func(n *yaml.Node) bool { return strings.HasPrefix(below+"/", filepath.Clean(n.Value)+"/") }
+		if resources := source.Field(kustomization[0], "resources"); err == nil && resources != nil && !slices.ContainsFunc(resources.Content, listed) {
+			p.add(finding{
+				"rbac", report.Warning, role, "config/rbac/kustomization.yaml does not list " + below,
+				"kustomize installs no role of the file", "add the file to resources, or remove it",
+			})
+		}
+	}
+}
+
+// lack is what roles or an account do not give: of one resource, or of what the manager
 // does for one watch.
 type lack struct {
 	at       source.Position
@@ -84,11 +93,41 @@ type lack struct {
 	places   []source.Position
 }
 
-func (p *Project) lacks(l *lack) {
-	who, severity, why := "the task needs", report.Error, "the API server answers with 403, and the run fails"
-	if l.at.File == p.watchesFile {
-		who = "the manager needs"
+// lacking returns what the needs lack, by its cause. lacks returns the rights that are not given for a need.
+func (p *Project) lacking(needs []rights.Need, lacks func(rights.Need) ([]string, error)) (map[string]*lack, error) {
+	missing := map[string]*lack{}
+	for _, need := range needs {
+		if need.At.File == "" && !need.IsCertain() {
+			continue
+		}
+		not, err := lacks(need)
+		if err != nil {
+			return nil, err
+		}
+		if len(not) == 0 {
+			continue
+		}
+		at, cause := need.At, need.Group+" "+strings.Split(need.Resource, "/")[0]
+		if at.File == "" {
+			at.File = p.watchesFile
+			cause = fmt.Sprint(at, need.Optional)
+		}
+		cause = fmt.Sprint(cause, need.Guarded)
+		if missing[cause] == nil {
+			missing[cause] = &lack{at: at, optional: need.Optional, guarded: need.Guarded, rights: map[string]bool{}}
+		}
+		for _, right := range not {
+			missing[cause].rights[right] = true
+		}
+		if !slices.Contains(missing[cause].places, at) {
+			missing[cause].places = append(missing[cause].places, at)
+		}
 	}
+	return missing, nil
+}
+
+func (p *Project) lacks(l *lack, id, what, also, remedy string) {
+	severity, why := report.Error, "the API server answers with 403, and the run fails"
 	switch {
 	case l.optional:
 		severity, why = report.Warning, "runs go on, but resources get no Events"
@@ -101,12 +140,9 @@ func (p *Project) lacks(l *lack) {
 		for _, place := range l.places[1:] {
 			at = append(at, p.at(place.File, place.Line))
 		}
-		others = "; so do " + few(at)
+		others = also + few(at)
 	}
-	p.add(finding{
-		"missing-right", severity, l.at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s%s", who, strings.Join(slices.Sorted(maps.Keys(l.rights)), ", "), others),
-		why, "add them to config/rbac/role.yaml, or have rbac --write add them",
-	})
+	p.add(finding{id, severity, l.at, what + strings.Join(slices.Sorted(maps.Keys(l.rights)), ", ") + others, why, remedy})
 }
 
 // few joins the first of many words, and says how many more there are.

@@ -1,14 +1,14 @@
 package check
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -25,13 +25,10 @@ func (p *Project) relative(file string) string {
 // kinds adds what is wrong with a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
 	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
-	u.wing.watch(p, u, at)
-	var found *schema.CRD
-	for i := range p.CRDs {
-		if p.CRDs[i].Group == u.Watch.GVK.Group && p.CRDs[i].Kind == u.Watch.GVK.Kind {
-			found = &p.CRDs[i]
-		}
+	for _, d := range u.Watch.Dangers() {
+		p.add(finding{"mark-unsafe", report.Warning, at, d.Setting + " for " + u.Watch.GVK.Kind, d.Effect, d.Remedy})
 	}
+	found := schema.Of(p.CRDs, u.Watch.GVK.GroupKind())
 	if found == nil {
 		p.add(finding{
 			"no-crd", report.Info, at, "no file below config/ has the CustomResourceDefinition of " + u.Watch.GVK.GroupKind().String(),
@@ -87,29 +84,41 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	}
 }
 
-// fields adds fields of the spec that can be no variables.
+// fields adds fields of the spec that can be no variables: what the manager says of a resource that has all
+// fields of the schema, twins too.
 func (p *Project) fields(u *Unit) {
-	v := u.Variables
-	for _, name := range slices.Sorted(maps.Keys(v.Keys)) {
-		at := source.Position{File: v.File, Line: v.Keys[name].Line, Column: v.Keys[name].Column}
-		switch {
-		case strings.HasPrefix(name, "ansible_"), strings.HasPrefix(name, "_ansible_"), strings.HasPrefix(name, "__ansible_"), strings.HasPrefix(name, "inventory_"), name == "group_names", name == "omit":
+	if !u.Variables.Known {
+		return
+	}
+	probe := u.Variables.Probe()
+	var object map[string]any
+	if probe.Decode(&object) != nil {
+		return
+	}
+	at := func(path string) source.Position {
+		n := source.At(probe, path)
+		return source.Position{File: u.Variables.File, Line: n.Line, Column: n.Column}
+	}
+	o := extravars.Options{GVK: u.Watch.GVK, SnakeCase: u.Watch.SnakeCaseParameters, RefuseSops: p.info.HasCollection("community.sops", p.trees...)}
+	_, err := extravars.Build(object, o)
+	if invalid, ok := errors.AsType[*extravars.InvalidSpecError](err); ok {
+		for _, problem := range invalid.Problems {
+			paths, _, _ := strings.Cut(problem, ": ")
 			p.add(finding{
-				"refused-name", report.Error, at, "the field " + v.Keys[name].Value + " becomes the variable " + name + ", which controls Ansible itself",
-				"a resource with the field is refused: Failure, reason InvalidSpec", "rename the field",
-			})
-		case slices.Contains(strings.Fields("groups hostvars vars environment playbook_dir play_hosts role_name role_names role_path role_uuid"), name):
-			p.add(finding{
-				"refused-name", report.Warning, at, "the field " + v.Keys[name].Value + " becomes the variable " + name + ", which Ansible sets itself",
-				"the content never sees the field's value under that name", "rename the field, or read it from the variable with the whole spec",
+				"refused-name", report.Error, at(paths[strings.LastIndex(paths, " ")+1:]), problem,
+				"a resource with such fields is refused: Failure, reason InvalidSpec", "rename the field; where two names become one, snakeCaseParameters: false helps, too",
 			})
 		}
 	}
-	for _, twice := range v.Twice {
-		p.add(finding{
-			"refused-name", report.Error, source.Position{File: v.File, Line: twice.Line, Column: twice.Column}, "the field " + twice.Value + " becomes the same variable as another one",
-			"a resource with both is refused: Failure, reason InvalidSpec", "rename one of them, or set snakeCaseParameters: false",
-		})
+	o.Finalizing = true
+	dropped, _ := extravars.Build(object, o) // It refuses nothing.
+	for _, path := range dropped.Dropped {
+		if err == nil || !strings.Contains(err.Error(), path) {
+			p.add(finding{
+				"refused-name", report.Warning, at(path), path + " becomes a variable that Ansible sets itself",
+				"the content never sees the field's value under that name", "rename the field, or read it from the variable with the whole spec",
+			})
+		}
 	}
 }
 

@@ -113,14 +113,15 @@ const noStart = "the manager does not start with this file"
 // a module in Go may reconcile all of its kinds there.
 func (p *Project) loadWatches() []watches.Watch {
 	collections := slices.Concat(p.paths.DefaultCollections, p.paths.Collections, p.info.CollectionDirs)
-	for _, dir := range collections {
-		if filepath.Base(dir) != "ansible_collections" {
-			dir = filepath.Join(dir, "ansible_collections")
-		}
-		p.trees = append(p.trees, dir)
-	}
+	p.trees = watches.Trees(collections)
 	list, err := watches.Load(p.watchesFile, watches.Search{
 		Dir: p.options.Dir, RolesPath: p.paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup, Here: p.options.InProject,
+		OnUnset: func(name string, line int) {
+			p.add(finding{
+				"watches", report.Info, source.Position{File: p.watchesFile, Line: line, Column: 1}, "the environment variable " + name + " is not set here, and its ${} stays as it is",
+				"where the manager does not have it either, the content gets the text with ${}", "give it a default, ${" + name + ":-default}, or set it in config/manager",
+			})
+		},
 	})
 	if faults, ok := errors.AsType[watches.Faults](err); ok {
 		for _, fault := range faults {
@@ -285,7 +286,7 @@ func (u *Unit) fromCR(name string, defined []*source.Definition) bool {
 func (p *Project) WatchFaults() error {
 	var faults []error
 	for _, f := range p.findings {
-		if f.ID == "watches" {
+		if f.ID == "watches" && f.Severity == report.Error {
 			faults = append(faults, fmt.Errorf("%s: %s", f.Place(), f.Message))
 		}
 	}

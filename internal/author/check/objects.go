@@ -11,6 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
@@ -133,10 +134,8 @@ func (p *Project) lacksField(t *source.Task, o rights.Object, what, field string
 
 // namespaced reports whether the objects of a kind have a namespace for certain.
 func (p *Project) namespaced(o rights.Object) bool {
-	for _, crd := range p.CRDs {
-		if gv, _ := kinds.ParseGroupVersion(o.APIVersion); crd.Group == gv.Group && crd.Kind == o.Kind {
-			return crd.Namespaced
-		}
+	if crd := schema.Of(p.CRDs, kinds.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()); crd != nil {
+		return crd.Namespaced
 	}
 	gvk, known := builtIn(o)
 	return known && scheme.Scheme.Recognizes(gvk) && !rights.ClusterScoped(o.APIVersion, o.Kind, p.CRDs) && !reviews(o.Kind)

@@ -70,13 +70,13 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	}
 	p.allOptions(found)
 	for n, name := range question.Installed.Filters {
-		p.missing(answer.Filters[n], "filter", name, filters[name], "")
+		p.plugin("filter", name, filters[name], answer.Filters[n])
 	}
 	for n, name := range question.Installed.Tests {
-		p.missing(answer.Tests[n], "test", name, tests[name], "")
+		p.plugin("test", name, tests[name], answer.Tests[n])
 	}
 	for n, name := range question.Installed.Lookups {
-		p.missing(answer.Lookups[n].Path != "", "lookup", name, lookups[name], answer.Lookups[n].Error)
+		p.plugin("lookup", name, lookups[name], answer.Lookups[n])
 	}
 	p.absentees()
 	refused(answer.Arguments)
@@ -110,12 +110,19 @@ func (p *Project) used(u *Unit, filters, tests, lookups places) {
 }
 
 func (p *Project) module(t *source.Task, found reader.Plugin) {
-	p.missing(found.Path != "" || source.Plain(t.Module) == "", "module", t.Module, t.Position, found.Error)
+	if source.Plain(t.Module) != "" {
+		p.plugin("module", t.Module, t.Position, found)
+	}
+}
+
+// plugin adds a plugin that is not installed, or the libraries that it lacks.
+func (p *Project) plugin(kind, name string, at source.Position, found reader.Plugin) {
+	p.missing(found.Path != "", kind, name, at, found.Error)
 	if strings.HasPrefix(found.FQCN, "ansible.") {
 		return // Modules of Ansible's own need a library for some of their options alone.
 	}
 	for _, library := range found.Missing {
-		p.absentLibraries.add(library, "module "+t.Module, t.Position)
+		p.absentLibraries.add(library, kind+" "+name, at)
 	}
 }
 

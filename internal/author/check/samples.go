@@ -32,22 +32,8 @@ type customResource struct {
 
 // at returns the position of a path such as spec.users[0].name, or of what is nearest to it.
 func (c *customResource) at(path string) source.Position {
-	n, at := c.node, source.Position{File: c.file, Line: c.node.Line, Column: c.node.Column}
-	for element := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		key := source.Key(n, element)
-		next := source.Field(n, element)
-		if n.Kind == yaml.SequenceNode {
-			var index int
-			if _, err := fmt.Sscan(element, &index); err == nil && index < len(n.Content) {
-				key, next = n.Content[index], n.Content[index]
-			}
-		}
-		if key == nil {
-			break
-		}
-		n, at.Line, at.Column = next, key.Line, key.Column
-	}
-	return at
+	n := source.At(c.node, path)
+	return source.Position{File: c.file, Line: n.Line, Column: n.Column}
 }
 
 // customResources adds what is wrong with the CRs below config/samples and with those that
@@ -71,20 +57,18 @@ func (p *Project) customResources(ctx context.Context) []*customResource {
 
 // validator returns the validator of a kind; faults of its definition become a finding.
 func (p *Project) validator(gvk schema.GroupVersionKind) *definitions.Validator {
-	for _, crd := range p.CRDs {
-		if crd.Group != gvk.Group || crd.Kind != gvk.Kind {
-			continue
-		}
-		validator, err := crd.Validator(gvk.Version)
-		if err != nil {
-			p.add(finding{
-				"crd", report.Error, source.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
-				"the API server refuses the CRD", "correct the schema",
-			})
-		}
-		return validator
+	crd := definitions.Of(p.CRDs, gvk.GroupKind())
+	if crd == nil {
+		return nil
 	}
-	return nil
+	validator, err := crd.Validator(gvk.Version)
+	if err != nil {
+		p.add(finding{
+			"crd", report.Error, source.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
+			"the API server refuses the CRD", "correct the schema",
+		})
+	}
+	return validator
 }
 
 // isDefined reports whether the project defines the kind of a CR. It adds a CR of which the

@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 
-	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -16,8 +15,6 @@ type wing interface {
 	load(ctx context.Context, p *Project, u *Unit)
 	// needs adds the rights for what the manager does with this kind of content.
 	needs(c *rights.Collector, u *Unit)
-	// watch adds what is wrong with the unit's watch.
-	watch(p *Project, u *Unit, at source.Position)
 	// definition adds what is wrong with the CRD of the unit's kind.
 	definition(p *Project, u *Unit, crd *schema.CRD, at source.Position)
 	// hasVariables reports whether the fields of a spec become variables of Ansible.
@@ -39,14 +36,5 @@ type ansibleWing struct{}
 func (ansibleWing) load(context.Context, *Project, *Unit) {}
 func (ansibleWing) needs(*rights.Collector, *Unit)        {}
 func (ansibleWing) hasVariables() bool                    { return true }
-
-func (ansibleWing) watch(p *Project, u *Unit, at source.Position) {
-	if !u.Watch.MarkUnsafe {
-		p.add(finding{
-			"mark-unsafe", report.Warning, at, "markUnsafe is false for " + u.Watch.GVK.Kind,
-			"whoever may write such a resource can run code in the operator: Ansible evaluates templates in its text", "remove the line; text of a resource is then data",
-		})
-	}
-}
 
 func (ansibleWing) definition(p *Project, u *Unit, _ *schema.CRD, _ source.Position) { p.fields(u) }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // quiet is how long nothing more must change before a run begins: an editor writes a file in
@@ -36,29 +34,10 @@ func newFiles() (*files, error) {
 
 func (f *files) close() { _ = f.watcher.Close() } // Nothing is left to report.
 
-// watch adds the directories of the watches' content, and those that are new in them.
-func (f *files) watch(o Options, list []watches.Watch) error {
-	for _, watch := range list {
-		contents := []watches.Content{watch.Content}
-		if watch.Finalizer != nil {
-			contents = append(contents, watch.Finalizer.Content)
-		}
-		for _, c := range contents {
-			switch {
-			case c.Playbook != "":
-				if err := f.add(filepath.Dir(c.Playbook)); err != nil {
-					return err
-				}
-			case c.RolesPath != "": // With the roles beside it, on which it may depend.
-				if err := f.add(c.RolesPath); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	// Playbooks use the roles of the project.
-	if roles, err := filepath.Abs("roles"); err == nil {
-		if err := f.add(roles); err != nil {
+// watch adds the directories of the content, and those that are new in them.
+func (f *files) watch(o Options, content []string) error {
+	for _, path := range content {
+		if err := f.add(path); err != nil {
 			return err
 		}
 	}
@@ -83,7 +62,7 @@ func (f *files) watch(o Options, list []watches.Watch) error {
 func (f *files) add(root string) error {
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // It went meanwhile.
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // It went meanwhile, or no run reads it either.
 			return nil
 		case err != nil:
 			return err

@@ -48,6 +48,8 @@ type Options struct {
 // Bench is what runs need.
 type Bench interface {
 	Watches() []watches.Watch
+	// ContentPaths are the files and directories that runs may read.
+	ContentPaths() []string
 	Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error)
 	// Missed reports whether a run of a CR that is not owned has asked for the object of a path of
 	// the API server, which does not have it.
@@ -67,7 +69,7 @@ func Run(ctx context.Context, o Options, c client.Client, bench Bench) error {
 	}
 	defer files.close()
 	for {
-		if err := files.watch(o, bench.Watches()); err != nil {
+		if err := files.watch(o, bench.ContentPaths()); err != nil {
 			return err
 		}
 		err := runOnce(ctx, o, &r, bench)

@@ -101,19 +101,19 @@ func TestWhatARunReturnsIsTextOnTheScreen(t *testing.T) {
 
 func TestASaveIsNoticedAndTheRestIsNot(t *testing.T) {
 	dir := t.TempDir()
-	scratch.Write(t, dir, map[string]string{"roles/a/tasks/main.yml": "", "cr/cr.yaml": "", "cr/other.yaml": ""})
+	scratch.Write(t, dir, map[string]string{"roles/a/tasks/main.yml": "", "cr/cr.yaml": "", "cr/other.yaml": "", "tree/a/b/roles/c/tasks/main.yml": ""})
 	f, err := newFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.close()
-	list := greetings()
-	list[0].Content = watches.Content{Role: "a", RolesPath: filepath.Join(dir, "roles")}
-	if err := f.watch(Options{File: filepath.Join(dir, "cr", "cr.yaml")}, list); err != nil {
+	content := []string{filepath.Join(dir, "none"), filepath.Join(dir, "roles"), filepath.Join(dir, "tree", "a", "b")}
+	if err := f.watch(Options{File: filepath.Join(dir, "cr", "cr.yaml")}, content); err != nil {
 		t.Fatal(err)
 	}
 	for _, save := range []struct{ ignored, noticed string }{
 		{"cr/other.yaml", "cr/cr.yaml"}, {"roles/a/tasks/.main.yml.swp", "roles/a/tasks/main.yml"}, {"roles/a/tasks/main.yml~", "roles/a/tasks/new.yml"},
+		{"roles/a/.hidden", "tree/a/b/roles/c/tasks/main.yml"}, // Of a role in a collection.
 	} {
 		for _, name := range []string{save.ignored, save.noticed} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {

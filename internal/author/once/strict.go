@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/author/schema"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // unknownField matches the fields that the API server names when it validates strictly.
@@ -34,14 +34,27 @@ func unknownFields(err error) (paths []string) {
 // kind does not have; nil where there is no definition.
 func (r *reader) undefined(cr *unstructured.Unstructured) error {
 	var paths []string
-	for _, field := range schema.Dropped(schema.Of(cr.GroupVersionKind(), r.definitions()), cr.Object) {
+	fields, _ := dropped(cr)
+	for _, field := range fields {
 		paths = append(paths, field.Path)
 	}
 	return r.refuse(cr, paths)
 }
 
-// definitions returns the CRDs of the project, which is in the working directory.
-func (r *reader) definitions() []schema.CRD { return schema.Load("config") }
+// dropped returns the fields of a CR that the CRD of the project, which is in the working directory, does not have.
+// known is false where no CRD tells.
+func dropped(cr *unstructured.Unstructured) (fields []schema.Problem, known bool) {
+	gvk := cr.GroupVersionKind()
+	crd := schema.Of(schema.Load("config"), gvk.GroupKind())
+	if crd == nil {
+		return nil, false
+	}
+	validator, err := crd.Validator(gvk.Version)
+	if err != nil || validator == nil {
+		return nil, false
+	}
+	return validator.Dropped(cr.DeepCopy().Object), true
+}
 
 // refuse returns an error that names the fields that the kind of the CR does not have, with their
 // lines and what to do; nil if there are none.
@@ -49,23 +62,22 @@ func (r *reader) refuse(cr *unstructured.Unstructured, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	root := schema.Of(cr.GroupVersionKind(), r.definitions())
-	ours, document := schema.Dropped(root, cr.Object), r.document(cr)
+	ours, known := dropped(cr)
+	document := r.document(cr)
 	var errs []error
 	for _, path := range paths {
 		remedy := "correct or remove it"
-		index := slices.IndexFunc(ours, func(f schema.Field) bool { return f.Path == path })
-		switch {
+		switch index := slices.IndexFunc(ours, func(f schema.Problem) bool { return f.Path == path }); {
 		case index >= 0:
-			if meant, ok := nearest.Of(ours[index].Name, ours[index].Known); ok {
-				remedy = fmt.Sprintf("did you mean %s?", meant)
+			if _, meant, ok := strings.Cut(ours[index].Message, "; did you mean "); ok {
+				remedy = "did you mean " + meant
 			}
-		case root != nil && !strings.HasPrefix(path, "metadata."):
+		case known && !strings.HasPrefix(path, "metadata."):
 			remedy = "the project's CRD has it: install that first (make install)"
 		}
 		place := r.options.File
-		if line := lineOfField(document, path); line > 0 {
-			place = fmt.Sprintf("%s:%d", place, line)
+		if document != nil {
+			place = fmt.Sprintf("%s:%d", place, source.At(document, path).Line)
 		}
 		errs = append(errs, fmt.Errorf("%s: %s: the kind %s does not have this field; %s", place, path, cr.GetKind(), remedy))
 	}
@@ -91,32 +103,4 @@ func (r *reader) document(cr *unstructured.Unstructured) *yaml.Node {
 			return document.Content[0]
 		}
 	}
-}
-
-// lineOfField returns the line of a field below a node; 0 if it is not there. Keys may have dots.
-func lineOfField(n *yaml.Node, path string) int {
-	switch {
-	case n == nil:
-	case n.Kind == yaml.AliasNode:
-		return lineOfField(n.Alias, path)
-	case n.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			rest, begins := strings.CutPrefix(path, n.Content[i].Value)
-			switch {
-			case begins && rest == "":
-				return n.Content[i].Line
-			case begins && (rest[0] == '.' || rest[0] == '['):
-				if line := lineOfField(n.Content[i+1], strings.TrimPrefix(rest, ".")); line > 0 {
-					return line
-				}
-			}
-		}
-	case n.Kind == yaml.SequenceNode:
-		for i, element := range n.Content {
-			if rest, begins := strings.CutPrefix(path, fmt.Sprintf("[%d]", i)); begins {
-				return lineOfField(element, strings.TrimPrefix(rest, "."))
-			}
-		}
-	}
-	return 0
 }

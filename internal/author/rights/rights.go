@@ -187,7 +187,7 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 		c.All = append(c.All, Need{Right: actsAs(w.ServiceAccount), Where: where + ", in whose name its runs use the API", At: at})
 	}
 	if w.Job != nil {
-		c.jobs()
+		c.jobs(at)
 	}
 	for _, t := range u.Tasks {
 		c.guarded = Guarded(i, t)
@@ -220,14 +220,21 @@ func (n Needs) InOverlay(overlay Granted) {
 }
 
 // jobs adds what the manager does for runs in Jobs, in its own namespace.
-func (c *Collector) jobs() {
+func (c *Collector) jobs(at source.Position) {
 	const where = forJobs
+	before := len(c.All)
 	c.engine("batch", "jobs", where, Lease, "get", "list", "watch", "create", "patch", "delete")
 	c.engine("", "pods", where, Lease, "get", "list", "watch", "delete")
 	c.engine("", "events", where, Lease, "list")
 	c.engine("", "secrets", where, Lease, "get", "create")
 	c.engine("authentication.k8s.io", "tokenreviews", where, Metrics, "create")
+	for i := range c.All[before:] {
+		c.All[before+i].At = at
+	}
 }
+
+// IsCertain reports whether the right is needed without leader election and metrics, too.
+func (n Need) IsCertain() bool { return n.Scope == Manager || n.Where == forJobs }
 
 // lookups adds what lookups and queries of kubernetes.core.k8s read.
 func (c *Collector) lookups(i *source.Index, t *source.Text) {

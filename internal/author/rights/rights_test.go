@@ -290,7 +290,7 @@ func TestRightsForJobsThatAnOverlayGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c Collector
-	c.jobs()
+	c.jobs(source.Position{})
 	if lines := c.Difference(Granted{}); len(lines) != 14 {
 		t.Errorf("without the overlay config/rbac lacks all rights, got %q", lines)
 	}

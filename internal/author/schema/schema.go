@@ -3,17 +3,17 @@
 package schema
 
 import (
-	"bytes"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -47,25 +47,24 @@ func Load(dir string) []CRD {
 	})
 	var found []CRD
 	for _, path := range paths {
-		found = append(found, inFile(path)...)
+		documents, _ := source.ReadYAML(path)
+		for _, document := range documents {
+			if crd, ok := parse(path, document); ok {
+				found = append(found, crd)
+			}
+		}
 	}
 	return found
 }
 
-func inFile(path string) (found []CRD) {
-	text, err := os.ReadFile(path)
-	if err != nil || !bytes.Contains(text, []byte("CustomResourceDefinition")) {
-		return nil
-	}
-	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var document yaml.Node
-		if decoder.Decode(&document) != nil {
-			return found
-		}
-		if crd, ok := parse(path, document.Content[0]); ok {
-			found = append(found, crd)
+// Of returns the CRD of a kind; nil if there is none.
+func Of(crds []CRD, kind schema.GroupKind) *CRD {
+	for i := range crds {
+		if crds[i].Group == kind.Group && crds[i].Kind == kind.Kind {
+			return &crds[i]
 		}
 	}
+	return nil
 }
 
 func parse(path string, n *yaml.Node) (CRD, bool) {
@@ -201,21 +200,6 @@ func hasAny(r *syntax.Regexp) bool {
 	return r.Op == syntax.OpAnyChar || r.Op == syntax.OpAnyCharNotNL || slices.ContainsFunc(r.Sub, hasAny)
 }
 
-func field(n *yaml.Node, key string) *yaml.Node {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
-	}
-	return nil
-}
+func field(n *yaml.Node, key string) *yaml.Node { return source.Field(n, key) }
 
-func text(n *yaml.Node, key string) string {
-	if value := field(n, key); value != nil {
-		return value.Value
-	}
-	return ""
-}
+func text(n *yaml.Node, key string) string { return source.Scalar(field(n, key)) }

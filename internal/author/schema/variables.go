@@ -2,10 +2,10 @@ package schema
 
 import (
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -21,8 +21,6 @@ type Variables struct {
 	File string
 	// Fields are the schemas of the fields by the names of their variables; Keys are the keys.
 	Fields, Keys map[string]*yaml.Node
-	// Twice are keys that become the same variable as an earlier one.
-	Twice []*yaml.Node
 
 	object string // the name of the variable with the whole object
 	root   *yaml.Node
@@ -31,36 +29,30 @@ type Variables struct {
 
 // For returns the variables of a watched kind.
 func For(watch watches.Watch, crds []CRD) Variables {
-	word := strings.NewReplacer(".", "_", "-", "_")
 	v := Variables{
-		Open: true, Fields: map[string]*yaml.Node{}, Keys: map[string]*yaml.Node{}, name: Same,
-		object: "_" + word.Replace(strings.ToLower(watch.GVK.Group)) + "_" + word.Replace(strings.ToLower(watch.GVK.Kind)),
+		Open: true, Fields: map[string]*yaml.Node{}, Keys: map[string]*yaml.Node{}, name: Same, object: extravars.ObjectVariableName(watch.GVK),
 	}
 	if watch.SnakeCaseParameters {
 		v.name = Snake
 	}
-	for _, crd := range crds {
-		if crd.Group != watch.GVK.Group || crd.Kind != watch.GVK.Kind {
-			continue
-		}
-		version := crd.Version(watch.GVK.Version)
-		if version == nil || version.Root == nil {
-			return v
-		}
-		v.File, v.root = crd.File, version.Root
-		spec := field(field(version.Root, "properties"), "spec")
-		v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
-		if v.OpenAt = opening(version.Root); spec != nil {
-			v.OpenAt = opening(spec)
-		}
-		if properties := field(spec, "properties"); properties != nil {
-			for i := 0; i+1 < len(properties.Content); i += 2 {
-				key := properties.Content[i]
-				if v.Keys[v.name(key.Value)] != nil {
-					v.Twice = append(v.Twice, key)
-				}
-				v.Fields[v.name(key.Value)], v.Keys[v.name(key.Value)] = properties.Content[i+1], key
-			}
+	crd := Of(crds, watch.GVK.GroupKind())
+	if crd == nil {
+		return v
+	}
+	version := crd.Version(watch.GVK.Version)
+	if version == nil || version.Root == nil {
+		return v
+	}
+	v.File, v.root = crd.File, version.Root
+	spec := field(field(version.Root, "properties"), "spec")
+	v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
+	if v.OpenAt = opening(version.Root); spec != nil {
+		v.OpenAt = opening(spec)
+	}
+	if properties := field(spec, "properties"); properties != nil {
+		for i := 0; i+1 < len(properties.Content); i += 2 {
+			key := properties.Content[i]
+			v.Fields[v.name(key.Value)], v.Keys[v.name(key.Value)] = properties.Content[i+1], key
 		}
 	}
 	return v
@@ -180,4 +172,29 @@ func freeBelow(n *yaml.Node, path []string) []string {
 		}
 	}
 	return nil
+}
+
+// Probe returns an object with all fields of the schema of the spec, at each depth, at the lines of the schema.
+func (v Variables) Probe() *yaml.Node {
+	spec := probe(field(field(v.root, "properties"), "spec"), 0)
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "spec"}, spec}}
+}
+
+func probe(n *yaml.Node, depth int) *yaml.Node {
+	const deepest = 20 // Aliases may lead round in a circle.
+	properties, items := field(n, "properties"), field(n, "items")
+	switch {
+	case depth > deepest:
+	case properties != nil:
+		object := &yaml.Node{Kind: yaml.MappingNode}
+		for i := 0; i+1 < len(properties.Content); i += 2 {
+			key := *properties.Content[i]
+			key.Tag = "!!str"
+			object.Content = append(object.Content, &key, probe(properties.Content[i+1], depth+1))
+		}
+		return object
+	case items != nil:
+		return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{probe(items, depth+1)}}
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "x"}
 }

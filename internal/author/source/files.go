@@ -6,14 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // maxFileBytes bounds files that are read; larger ones are no content.
@@ -48,23 +47,9 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 
 func isVaulted(text []byte) bool { return bytes.HasPrefix(text, []byte("$ANSIBLE_VAULT;")) }
 
-var (
-	errorLine = regexp.MustCompile(`line (\d+): (.*)`)
-	// Of the errors of its parser yaml.v3 counts lines from 0, of those of its scanner from 1.
-	fromZero = regexp.MustCompile(`^did not find expected (key|'-' indicator|node content|',' or|<document start>)`)
-)
-
-// ErrorLine returns the line of which an error of yaml.v3 speaks: in which the list or mapping
-// that has the fault begins, or the fault's own. It is 1 if the error names none.
+// ErrorLine returns the line of which an error of yaml.v3 speaks.
 func ErrorLine(err error) int {
-	found := errorLine.FindStringSubmatch(err.Error())
-	if found == nil {
-		return 1
-	}
-	line, _ := strconv.Atoi(found[1])
-	if fromZero.MatchString(found[2]) {
-		line++
-	}
+	line, _ := watches.SyntaxError(err)
 	return line
 }
 
@@ -129,20 +114,27 @@ func (w *walker) findRole(name string, from place) (dir, collection string) {
 		}
 	}
 	for _, parent := range w.roleParents(from) {
-		if dir := existing(filepath.Join(parent, name)); dir != "" && dir != from.base {
+		if dir := existing(filepath.Join(parent, name)); dir != "" {
 			return dir, from.collectionOf(dir)
 		}
 	}
 	return "", ""
 }
 
-// roleParents returns the directories in which roles are looked for, in the order of search.
-func (w *walker) roleParents(from place) []string {
-	dirs := []string{filepath.Join(from.base, "roles"), w.unit.Dir, filepath.Join(w.unit.Dir, "roles"), filepath.Join(w.search.Dir, "roles"), from.base}
+// roleParents returns the directories in which roles are looked for, in Ansible's order: the roles beside the
+// playbook, the search path of the run, the directory of the role that names it, and the playbook's own.
+func (w *walker) roleParents(from place) (dirs []string) {
+	if from.play != "" {
+		dirs = append(dirs, filepath.Join(from.play, "roles"))
+	}
+	dirs = append(dirs, w.search.Roles...)
 	if from.roleDir != "" {
 		dirs = append(dirs, filepath.Dir(from.roleDir))
 	}
-	return append(dirs, w.search.Roles...)
+	if from.play != "" {
+		dirs = append(dirs, from.play)
+	}
+	return dirs
 }
 
 // meantRole says which role may be meant by a name that is not there.

@@ -27,7 +27,8 @@ func TestReadYAML(t *testing.T) {
 		"several documents": {"a: 1\n---\nb: 2\n", 2, 0},
 		"no document":       {"# nothing\n", 0, 0},
 		"what cannot be read is read as far as it can": {"a: 1\n---\nb:\n  - c\n d: e\n", 1, 3},
-		"a tab": {"a:\n\tb: 1\n", 0, 2},
+		"an unknown tag": {"a: 1\nb: !x!y 2\n", 0, 2},
+		"a tab":          {"a:\n\tb: 1\n", 0, 2},
 		"a vault is content that nobody can read here": {"$ANSIBLE_VAULT;1.1;AES256\n3: [\n", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,11 +49,11 @@ func TestReadYAML(t *testing.T) {
 
 func TestWhereRolesAreFound(t *testing.T) {
 	dir := files(t, map[string]string{
-		"plays/roles/a/x": "", "roles/a/x": "", "roles/b/x": "", "shared/a/x": "", "shared/c/x": "",
+		"plays/roles/a/x": "", "plays/d/x": "", "roles/b/tasks/e/x": "", "roles/a/x": "", "roles/b/x": "", "shared/a/x": "", "shared/c/x": "",
 		"tree/my/own/roles/a/x": "", "tree/my/own/roles/deep/er/x": "", "tree/my/own/roles/sibling/x": "", "file": "",
 	})
 	at := func(path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
-	search := Search{Dir: dir, Roles: []string{at("shared")}, Trees: []string{at("none"), at("tree")}}
+	search := Search{Dir: dir, Roles: []string{at("shared"), at("roles")}, Trees: []string{at("none"), at("tree")}}
 	own := place{roleDir: at("tree/my/own/roles/a"), collection: "my.own", base: at("tree/my/own/roles/a/tasks")}
 	for name, test := range map[string]struct {
 		role       string
@@ -60,17 +61,20 @@ func TestWhereRolesAreFound(t *testing.T) {
 		want       string
 		collection string
 	}{
-		"beside the playbook first":          {"a", place{base: at("plays")}, "plays/roles/a", ""},
-		"then in the project":                {"b", place{base: at("plays")}, "roles/b", ""},
-		"then in the search path":            {"c", place{base: at("plays")}, "shared/c", ""},
-		"by the name of a collection":        {"my.own.a", place{base: dir}, "tree/my/own/roles/a", "my.own"},
-		"below a directory of a collection":  {"my.own.deep.er", place{base: dir}, "tree/my/own/roles/deep/er", "my.own"},
-		"in the collections of the play":     {"a", place{base: at("plays"), collections: []string{"no.such", "my.own"}}, "tree/my/own/roles/a", "my.own"},
-		"beside the role that names it":      {"sibling", own, "tree/my/own/roles/sibling", "my.own"},
-		"by its path":                        {at("shared/a"), place{base: dir}, "shared/a", ""},
-		"a path that leads to nothing":       {at("shared/z"), place{base: dir}, "", ""},
-		"a file is none":                     {"file", place{base: at("plays")}, "", ""},
-		"not in a collection it has not got": {"my.own.z", place{base: dir}, "", ""},
+		"beside the playbook first":           {"a", place{play: at("plays")}, "plays/roles/a", ""},
+		"in a run of a role, the search path": {"a", place{base: at("plays")}, "shared/a", ""},
+		"then in the search path":             {"c", place{play: at("plays")}, "shared/c", ""},
+		"in its order":                        {"b", place{play: at("plays")}, "roles/b", ""},
+		"the playbook's directory is last":    {"d", place{play: at("plays")}, "plays/d", ""},
+		"not beside the tasks":                {"tasks/e", place{play: at("plays"), base: at("roles/b")}, "", ""},
+		"by the name of a collection":         {"my.own.a", place{base: dir}, "tree/my/own/roles/a", "my.own"},
+		"below a directory of a collection":   {"my.own.deep.er", place{base: dir}, "tree/my/own/roles/deep/er", "my.own"},
+		"in the collections of the play":      {"a", place{base: at("plays"), collections: []string{"no.such", "my.own"}}, "tree/my/own/roles/a", "my.own"},
+		"beside the role that names it":       {"sibling", own, "tree/my/own/roles/sibling", "my.own"},
+		"by its path":                         {at("shared/a"), place{base: dir}, "shared/a", ""},
+		"a path that leads to nothing":        {at("shared/z"), place{base: dir}, "", ""},
+		"a file is none":                      {"file", place{base: at("plays")}, "", ""},
+		"not in a collection it has not got":  {"my.own.z", place{base: dir}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &walker{search: search, unit: &Unit{Dir: at("plays")}}
@@ -135,6 +139,18 @@ func TestFilesOfAPartOfARole(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", part, diff)
+		}
+	}
+}
+
+func TestAtAPath(t *testing.T) {
+	dir := files(t, map[string]string{"f.yml": "spec:\n  a.b:\n    c: 1\n  a:\n    - d: 1\n    - &e\n      f: 2\n  g: *e\n"})
+	documents, _ := ReadYAML(filepath.Join(dir, "f.yml"))
+	for path, want := range map[string]int{
+		"spec": 1, "spec.a.b.c": 3, `spec["a.b"].c`: 3, "spec.a[0].d": 5, "spec.a[1].f": 7, "spec.g.f": 7, "spec.a[2]": 4, "spec.none.a": 1, "": 1,
+	} {
+		if got := At(documents[0], path); got.Line != want {
+			t.Errorf("%s: want line %d, got %d", path, want, got.Line)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -208,6 +209,36 @@ func Key(n *yaml.Node, key string) *yaml.Node {
 		}
 	}
 	return nil
+}
+
+// At returns the key or the element at a path such as spec.users[0].name, or what is nearest to it. Keys may have dots.
+func At(n *yaml.Node, path string) *yaml.Node {
+	const between = `.[]"`
+	at := n
+	for path = strings.TrimLeft(path, between); path != "" && n != nil; path = strings.TrimLeft(path, between) {
+		n = follow(n)
+		var key, next *yaml.Node
+		after := ""
+		for i := range n.Content {
+			name := strconv.Itoa(i)
+			if n.Kind == yaml.MappingNode {
+				name = n.Content[i&^1].Value
+			}
+			rest, begins := strings.CutPrefix(path, name)
+			if !begins || rest != "" && !strings.ContainsAny(rest[:1], between) || key != nil && len(rest) >= len(after) {
+				continue
+			}
+			key, next, after = n.Content[i], n.Content[i], rest
+			if n.Kind == yaml.MappingNode {
+				key, next = n.Content[i&^1], n.Content[i|1]
+			}
+		}
+		if key == nil {
+			break
+		}
+		at, n, path = key, next, after
+	}
+	return at
 }
 
 // Scalar returns the text of a scalar, "" for others.

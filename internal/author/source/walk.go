@@ -36,6 +36,7 @@ func (s Search) absolute(dir, name string) string {
 // place is where a file stands that names others.
 type place struct {
 	base        string // the directory of the file
+	play        string // the directory of the playbook; "" in a run of a role
 	roleDir     string
 	collection  string
 	collections []string
@@ -90,6 +91,9 @@ func walkOne(watch watches.Watch, what watches.Content, search Search, finalizin
 
 func newWalker(watch watches.Watch, what watches.Content, search Search, finalizing bool) *walker {
 	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}, metas: map[string]*yaml.Node{}}
+	if search.Roles == nil { // Only Ansible knows its search path.
+		w.search.Roles = []string{filepath.Join(search.Dir, "roles")}
+	}
 	if what.Playbook != "" {
 		w.inPlaybook, w.unit.Dir = true, filepath.Dir(what.Playbook)
 		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
@@ -108,6 +112,7 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 	}
 	if what.RolesPath != "" {
 		name = filepath.Join(what.RolesPath, what.Role)
+		w.search.Roles = slices.Concat([]string{what.RolesPath}, w.search.Roles)
 	}
 	dir, collection := w.findRole(name, place{base: search.Dir})
 	w.unit.Dir = dir
@@ -154,7 +159,7 @@ func (w *walker) role(dir, collection string, parts roleParts, from place) {
 	if dir == "" {
 		return
 	}
-	at := place{roleDir: dir, collection: collection, parent: from.parent, unsure: from.unsure}
+	at := place{play: from.play, roleDir: dir, collection: collection, parent: from.parent, unsure: from.unsure}
 	if collection != "" {
 		at.collections = []string{collection}
 	}
@@ -234,7 +239,7 @@ func (w *walker) playbook(path string) {
 }
 
 func (w *walker) play(play *yaml.Node, path string) {
-	at := place{base: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
+	at := place{base: filepath.Dir(path), play: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
 	for _, key := range []string{"import_playbook", "ansible.builtin.import_playbook"} {
 		if name := Scalar(Field(play, key)); name != "" {
 			w.playbook(w.search.absolute(at.base, name))

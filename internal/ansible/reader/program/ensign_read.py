@@ -29,7 +29,7 @@ def main() -> None:
 
 def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     """Answer what needs Ansible's own modules, whose import takes half a second."""
-    from ansible.plugins.loader import init_plugin_loader, lookup_loader  # noqa: PLC0415
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415
     from ansible.utils.collection_loader import AnsibleCollectionConfig  # noqa: PLC0415
 
     init_plugin_loader([])
@@ -51,15 +51,15 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     names["module"] = [m["name"] for m in asked.get("modules") or []]
     found: dict[str, list[Any]] = {
         "module": [installed.module(m["name"], m["collections"] or []) for m in asked.get("modules") or []],
-        "filter": [installed.has_filter(name) for name in names["filter"]],
-        "test": [installed.has_test(name) for name in names["test"]],
-        "lookup": [installed.find(lookup_loader, name, []) for name in names["lookup"]],
+        "filter": [installed.filter_plugin(name) for name in names["filter"]],
+        "test": [installed.test_plugin(name) for name in names["test"]],
+        "lookup": [installed.lookup_plugin(name) for name in names["lookup"]],
     }
     missing = [
         (kind, name)
         for kind, all_found in found.items()
         for name, one in zip(names[kind], all_found, strict=True)
-        if not (one.get("path") if isinstance(one, dict) else one)
+        if not one.get("path")
     ]
     return {
         "faults": checker.faults,

@@ -96,22 +96,41 @@ def find(loader: Any, name: str, collections: list[str]) -> dict[str, Any]:
     return {"path": str(context.plugin_resolved_path or ""), "fqcn": str(context.resolved_fqcn or name)}
 
 
-def has_filter(name: str) -> bool:
-    """Report whether there is such a filter."""
-    return name in jinja2.defaults.DEFAULT_FILTERS or has(plugins.filter_loader, name)
+def filter_plugin(name: str) -> dict[str, Any]:
+    """Return where a filter is, and the libraries that it lacks."""
+    return jinja_plugin(plugins.filter_loader, jinja2.defaults.DEFAULT_FILTERS, name)
 
 
-def has_test(name: str) -> bool:
-    """Report whether there is such a test."""
-    return name in jinja2.defaults.DEFAULT_TESTS or has(plugins.test_loader, name)
+def test_plugin(name: str) -> dict[str, Any]:
+    """Return where a test is, and the libraries that it lacks."""
+    return jinja_plugin(plugins.test_loader, jinja2.defaults.DEFAULT_TESTS, name)
 
 
-def has(loader: Any, name: str) -> bool:
-    """Report whether the loader has the plugin. A plugin that can't be imported is there."""
+def jinja_plugin(loader: Any, own: Any, name: str) -> dict[str, Any]:
+    """Return where a filter or a test is; without a path there is none. One that can't be imported is there."""
+    if name in own:
+        return {"path": "jinja2"}
     try:
-        return loader.get(name) is not None
+        found = loader.get(name)
     except Exception as error:  # Its import fails, or it says that it was removed.
-        return "unable to locate" not in str(error).lower() and not isinstance(error, KeyError)
+        there = "unable to locate" not in str(error).lower() and not isinstance(error, KeyError)
+        return {"path": name} if there else {}
+    if found is None:
+        return {}
+    path = str(getattr(found, "_original_path", None) or name)
+    return {
+        "path": path,
+        "fqcn": str(getattr(found, "ansible_name", None) or name),
+        "missing": missing_libraries(Path(path)),
+    }
+
+
+def lookup_plugin(name: str) -> dict[str, Any]:
+    """Return where a lookup is, and the libraries that it lacks."""
+    found = find(plugins.lookup_loader, name, [])
+    if found.get("path"):
+        found["missing"] = missing_libraries(Path(found["path"]))
+    return found
 
 
 IMPORT = re.compile(
