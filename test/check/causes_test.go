@@ -87,7 +87,7 @@ func TestContentThatWorks(t *testing.T) {
 				"roles/thing/vars/main.yml": "$ANSIBLE_VAULT;1.1;AES256\n3133\n", "roles/thing/vars/more.yml": "$ANSIBLE_VAULT;1.1;AES256\n3133\n",
 			},
 			spec: "size: {type: string}",
-			want: []string{"roles/thing/vars/main.yml:1 info unknown-include|encrypted", "roles/thing/vars/more.yml:1 info unknown-include|encrypted"},
+			want: []string{"roles/thing/vars/main.yml:1 info include|encrypted", "roles/thing/vars/more.yml:1 info include|encrypted"},
 		},
 		"plugins that ansible.cfg names by their place in the image": {files: map[string]string{
 			tasks:                     "- ansible.builtin.debug: {msg: \"{{ 'a' | twice }} {{ lookup('mine', 'x') }}\"}\n- own: {}\n",

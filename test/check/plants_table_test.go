@@ -24,7 +24,6 @@ var plants = []plant{
 	{about: "a handler is misspelt", file: main, from: "notify: Tell it", to: "notify: Tell It", want: main + ":21 missing-handler"},
 	{about: "a collection that is not installed", file: main, from: "ansible.builtin.debug:", to: "community.general.say:", want: main + ":37 missing-collection"},
 	{about: "a line is indented wrongly", file: main, from: "      data:", to: "     data:", want: main + ":9 syntax"},
-	{about: "a key stands twice", file: main, from: "    wait: true", to: "    wait: true\n    wait: false", want: main + ":27 duplicate-key"},
 	{about: "an object has no name", file: main, from: "        name: \"{{ ansible_operator_meta.name }}\"\n", to: "", want: main + ":8 object|name"},
 	{about: "an object has no namespace", file: main, from: "        namespace: \"{{ NAME_namespace }}\"\n        labels", to: "        labels", want: main + ":8 object|namespace"},
 	{about: "a kind is misspelt", file: main, from: "kind: ConfigMap", to: "kind: Configmap", want: main + ":8 object|ConfigMap"},

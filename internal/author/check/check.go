@@ -48,10 +48,8 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		p.ready(u)
 		p.kinds(u)
 		p.namespaces(u)
-		p.createdInVain(u)
 	}
 	p.openSchemas()
-	p.duplicateKeys()
 	p.syntax(loaded)
 	p.requirements()
 	p.grants()
@@ -116,16 +114,10 @@ func (p *Project) faults(u *Unit) {
 			"a run that gets here fails", "correct the name, or add the file",
 		})
 	}
-	for _, f := range u.Unknown {
+	for _, f := range slices.Concat(u.Unknown, u.Guessed) {
 		p.add(finding{
-			"unknown-include", report.Info, f.Position, f.Message,
-			"what it includes is not checked, and rbac does not see it", "name the files literally, for example in a loop over a list",
-		})
-	}
-	for _, f := range u.Guessed {
-		p.add(finding{
-			"guessed-include", report.Info, f.Position, f.Message,
-			"what a run includes may be elsewhere, or less than that", "name the files literally, for example in a loop over a list, if that is too much or too little",
+			"include", report.Info, f.Position, f.Message,
+			"what a run includes may be elsewhere, more or less than that, and rbac does not see it", "name the files literally, for example in a loop over a list",
 		})
 	}
 	for _, t := range u.Texts {

@@ -298,34 +298,6 @@ func TestDefinitionsOfKinds(t *testing.T) {
 	}
 }
 
-func TestWhatAFinalizerCreatesGoesWithItsResource(t *testing.T) {
-	const finalizer = "roles/bye/tasks/main.yml"
-	object := func(state, metadata string) string {
-		return "- kubernetes.core.k8s:\n    state: " + state + "\n    definition: {apiVersion: v1, kind: ConfigMap, metadata: {" + metadata + "}}\n"
-	}
-	for name, test := range map[string]struct {
-		task string
-		want []string
-	}{
-		"an object beside the resource":  {object("present", "name: a"), []string{finalizer + ":1 info goes-with-resource"}},
-		"one that an annotation keeps":   {object("present", "name: a, annotations: {helm.sh/resource-policy: keep}"), nil},
-		"one in another namespace":       {object("present", "name: a, namespace: b"), nil},
-		"one that it deletes":            {object("absent", "name: a"), nil},
-		"one that is only changed":       {object("patched", "name: a"), nil},
-		"another module makes no object": {"- debug:\n", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			watch := thing()
-			watch.Finalizer = &watches.Finalizer{Name: "example.com/f", Content: watches.Content{Role: "bye"}}
-			p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": object("present", "name: a"), finalizer: test.task})
-			for _, u := range p.Units {
-				p.createdInVain(u)
-			}
-			want(t, p, test.want...)
-		})
-	}
-}
-
 func TestRightsThatNoRoleGives(t *testing.T) {
 	const tasks = "roles/r/tasks/main.yml"
 	role := func(rules string) string {

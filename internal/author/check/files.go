@@ -92,29 +92,3 @@ func (u *Unit) hasFile(t *source.Task, part, name string) bool {
 		return false
 	})
 }
-
-// duplicateKeys adds keys that stand twice in a mapping of the content.
-func (p *Project) duplicateKeys() {
-	for file := range p.files {
-		documents, _ := source.ReadYAML(file)
-		for _, document := range documents {
-			p.duplicatesIn(file, document)
-		}
-	}
-}
-
-func (p *Project) duplicatesIn(file string, n *yaml.Node) {
-	seen := map[string]int{}
-	for i, child := range n.Content {
-		if key := child.Value; n.Kind == yaml.MappingNode && i%2 == 0 && key != "<<" && child.Kind == yaml.ScalarNode {
-			if line := seen[key]; line > 0 {
-				p.add(finding{
-					"duplicate-key", report.Warning, source.Position{File: file, Line: child.Line, Column: child.Column},
-					fmt.Sprintf("the key %s stands in line %d already", key, line), "the last one counts, and the others say nothing", "keep one of them",
-				})
-			}
-			seen[key] = child.Line
-		}
-		p.duplicatesIn(file, child)
-	}
-}

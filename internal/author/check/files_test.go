@@ -58,14 +58,6 @@ func TestFilesThatLookupsName(t *testing.T) {
 	want(t, p, "roles/r/tasks/main.yml:1 warning missing-file")
 }
 
-func TestKeysThatStandTwice(t *testing.T) {
-	const file = "roles/r/tasks/main.yml"
-	p := project(t, thing(), map[string]string{file: "- debug:\n    msg: a\n    msg: b\n  when: true\n- debug:\n    <<: {a: 1}\n    <<: {b: 1}\n  when: true\n"})
-	p.files = map[string]bool{p.Units[0].Tasks[0].File: true}
-	p.duplicateKeys()
-	want(t, p, file+":3 warning duplicate-key")
-}
-
 func TestFieldsThatTheSchemaDoesNotHave(t *testing.T) {
 	for name, test := range map[string]struct {
 		flow reader.Flow

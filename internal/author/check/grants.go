@@ -182,28 +182,6 @@ func (p *Project) namespaces(u *Unit) {
 	}
 }
 
-// createdInVain adds objects that a finalizer's own content creates and that go with the
-// resource.
-func (p *Project) createdInVain(u *Unit) {
-	if !u.Finalizing {
-		return
-	}
-	for _, t := range u.Tasks {
-		if rights.Module(t) != "k8s" || source.Scalar(t.Arg("state")) == "absent" || source.Scalar(t.Arg("state")) == "patched" {
-			continue
-		}
-		objects, _ := rights.Objects(u.Index, t)
-		for _, o := range objects {
-			if !o.Kept && u.elsewhere(p.CRDs, o, t) == "" {
-				p.add(finding{
-					"goes-with-resource", report.Info, o.Position, "the finalizer creates " + o.Kind + ", which belongs to the " + u.Watch.GVK.Kind + " that is being deleted",
-					"Kubernetes deletes it as soon as the resource is gone", "if it must stay, give it the annotation helm.sh/resource-policy: keep",
-				})
-			}
-		}
-	}
-}
-
 // elsewhere says where an object is, if that is not the namespace of the resource.
 func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *source.Task) string {
 	if rights.ClusterScoped(o.APIVersion, o.Kind, crds) {

@@ -215,47 +215,31 @@ func (p *Project) collections(modules map[string]*source.Task, others ...places)
 	return found
 }
 
-// optionVariables adds variables of plugins that a resource can set and the manager does not
-// refuse: each that a field of the schema becomes, and for an open schema one finding with all.
+// optionVariables adds fields that become options of plugins and that the manager does not refuse, and keeps the
+// options for openSchemas.
 func (p *Project) optionVariables(all []reader.OptionVariable) {
-	seen, free, watched := map[string]bool{}, map[int][]string{}, map[int]*Unit{}
 	for _, v := range all {
-		if magic(v.Variable) || seen[v.Variable] || strings.HasPrefix(v.Variable, "sops_") && p.info.HasCollection("community.sops", p.trees...) {
+		known := slices.ContainsFunc(p.optionNames, func(o reader.OptionVariable) bool { return o.Variable == v.Variable })
+		if known || magic(v.Variable) || strings.HasPrefix(v.Variable, "sops_") && p.info.HasCollection("community.sops", p.trees...) {
 			continue
 		}
-		seen[v.Variable] = true
+		p.optionNames = append(p.optionNames, v)
 		for _, u := range p.Units {
-			key := u.Variables.Keys[v.Variable]
-			switch {
-			case !u.wing.hasVariables(), v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
-			case key != nil:
+			if key := u.Variables.Keys[v.Variable]; key != nil && u.canSet(v) {
 				p.add(finding{
 					"plugin-variable", report.Warning, source.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},
 					fmt.Sprintf("%s: its field %s becomes %s, an option of the %s plugin %s", u.Watch.GVK.Kind, key.Value, v.Variable, v.Kind, v.Plugin),
-					setsOption, "rename the field, or set the variable in the watch's vars, which win",
+					"where the plugin is used, the resource's author sets that option with the operator's rights", "rename the field, or set the variable in the watch's vars, which win",
 				})
-			case u.Variables.Open && u.Watch.Vars[v.Variable] == nil:
-				watched[u.Watch.Line] = u
-				free[u.Watch.Line] = append(free[u.Watch.Line], fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
 			}
 		}
 	}
-	for line, options := range free {
-		u, severity, how := watched[line], report.Warning, "the schema of its spec is open"
-		if !u.Variables.Known {
-			severity, how = report.Info, "no schema says which fields its spec has"
-		}
-		slices.Sort(options)
-		options = slices.Compact(options) // A finalizer's content is a unit of its own.
-		p.add(finding{
-			"plugin-variable", severity, source.Position{File: p.watchesFile, Line: line, Column: 1},
-			fmt.Sprintf("%s: %s, so that a field may become one of %d variables that are options of plugins: %s", u.Watch.GVK.Kind, how, len(options), few(options)),
-			setsOption, "close the schema, or set the variables in the watch's vars, which win",
-		})
-	}
 }
 
-const setsOption = "where the plugin is used, the resource's author sets that option with the operator's rights"
+// canSet reports whether a variable of a resource may be the option of a plugin.
+func (u *Unit) canSet(v reader.OptionVariable) bool {
+	return u.wing.hasVariables() && (v.Directory == "" || slices.Contains(u.directories(), v.Directory)) && u.Watch.Vars[v.Variable] == nil
+}
 
 var unresolved = regexp.MustCompile(`(?i)couldn't resolve module|the role .* was not found`)
 

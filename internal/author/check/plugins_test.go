@@ -91,17 +91,18 @@ func TestOptionsOfPluginsThatAResourceCanSet(t *testing.T) {
 	}{
 		"by a field":           {definition + closed, option, nil, []string{"config/crd.yaml:16 warning plugin-variable"}},
 		"not by other fields":  {definition + closed, reader.OptionVariable{Variable: "other"}, nil, nil},
-		"by an open schema":    {definition + open, option, nil, []string{"watches.yaml:1 warning plugin-variable"}},
-		"without a schema":     {"", option, nil, []string{"watches.yaml:1 info plugin-variable"}},
-		"what the watch sets":  {"", option, map[string]any{"secret_name": "x"}, nil},
-		"of another role":      {"", reader.OptionVariable{Variable: "secret_name", Directory: "/elsewhere"}, nil, nil},
-		"what Ansible refuses": {"", reader.OptionVariable{Variable: "ansible_x"}, nil, nil},
+		"by an open schema":    {definition + open, option, nil, []string{"config/crd.yaml:15 warning shadowed-variable"}},
+		"without a schema":     {"", option, nil, nil},
+		"what the watch sets":  {definition + open, option, map[string]any{"secret_name": "x"}, nil},
+		"of another role":      {definition + open, reader.OptionVariable{Variable: "secret_name", Directory: "/elsewhere"}, nil, nil},
+		"what Ansible refuses": {definition + open, reader.OptionVariable{Variable: "ansible_x"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch := thing()
 			watch.Vars = test.vars
 			p := project(t, watch, map[string]string{"config/crd.yaml": test.definition})
 			p.optionVariables([]reader.OptionVariable{test.option, test.option})
+			p.openSchemas()
 			want(t, p, test.want...)
 		})
 	}
@@ -116,29 +117,12 @@ func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
 		tasks += fmt.Sprintf("- debug:\n  register: out_%d\n", n)
 	}
 	p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": tasks, "roles/bye/tasks/main.yml": "- debug:\n  register: last\n", "config/crd.yaml": definition + open})
-	p.openSchemas()
 	p.optionVariables([]reader.OptionVariable{{Variable: "a", Plugin: "x.y.p", Kind: "lookup"}, {Variable: "b", Plugin: "x.y.q", Kind: "become"}})
-	want(t, p, "config/crd.yaml:15 warning shadowed-variable", "watches.yaml:1 warning plugin-variable")
-	for n, words := range [][]string{{"one of 8 variables", "last (roles/bye/tasks/main.yml:2), out_0 (", " and 3 more"}, {"one of 2 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q)"}} {
-		for _, word := range words {
-			if !strings.Contains(p.findings[n].Message, word) {
-				t.Errorf("want %q in %q", word, p.findings[n].Message)
-			}
+	p.openSchemas()
+	want(t, p, "config/crd.yaml:15 warning shadowed-variable")
+	for _, word := range []string{"one of 10 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q), last (roles/bye/tasks/main.yml:2), out_0 (", " and 5 more"} {
+		if !strings.Contains(p.findings[0].Message, word) {
+			t.Errorf("want %q in %q", word, p.findings[0].Message)
 		}
-	}
-}
-
-func TestWhatIsAbsentIsSaidOnce(t *testing.T) {
-	p := project(t, thing(), map[string]string{})
-	for n, name := range []string{"community.mysql.user", "community.mysql.db", "community.crypto.key"} {
-		task := &source.Task{Position: source.Position{File: p.watchesFile, Line: n + 1}, Module: name}
-		p.module(task, reader.Plugin{})
-		task.Module = "m"
-		p.module(task, reader.Plugin{Path: "/m.py", Missing: []string{"pymysql"}})
-	}
-	p.absentees()
-	want(t, p, "watches.yaml:1 error missing-collection", "watches.yaml:1 warning missing-library", "watches.yaml:3 error missing-collection")
-	if want := "the collection community.mysql is not installed, which has the module community.mysql.user, module community.mysql.db"; p.findings[1].Message != want {
-		t.Errorf("got %q", p.findings[1].Message)
 	}
 }

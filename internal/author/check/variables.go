@@ -40,13 +40,18 @@ func (p *Project) openSchemas() {
 				names[at] = append(names[at], text)
 			}
 		}
+		for _, v := range p.optionNames {
+			if u.Variables.Fields[v.Variable] == nil && u.canSet(v) {
+				names[at] = append(names[at], fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
+			}
+		}
 	}
 	for at, all := range names {
 		slices.Sort(all)
 		all = slices.Compact(all)
 		p.add(finding{
-			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open: a resource can have a field that becomes one of %d variables that the content itself sets: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
-			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
+			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open: a resource can have a field that becomes one of %d variables that the content or a plugin has for its own: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
+			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there, or sets the plugin's option with the operator's rights", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
 		})
 	}
 }
