@@ -139,6 +139,7 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) e
 		o.Cold = true // A Job has one run.
 	}
 	a.content = a.allContentPaths(paths.Roles, trees)
+	a.nameChanges(o.AnsibleConfig())
 	a.warm = newWarmServer(o, env, a.runner, a.content)
 	o.Logger.Info("runs have a Python environment", "ansibleCore", info.AnsibleCore, "ansibleRunner", info.AnsibleRunner, "python", env.Python)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,11 +65,41 @@ func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings 
 // digestPlaybookDir returns a digest of the directory of a playbook, without what git ignores and
 // without the directory of runs.
 func (a *ansibleWing) digestPlaybookDir(dir string) (string, error) {
+	return files.DigestWithout(a.noContent(dir), dir)
+}
+
+// noContent reports what in the directory of a playbook is no content.
+func (a *ansibleWing) noContent(dir string) func(path string, isDir bool) bool {
 	ignored := files.Ignored(dir)
-	return files.DigestWithout(func(path string, isDir bool) bool {
+	return func(path string, isDir bool) bool {
 		resolved, _ := filepath.EvalSymlinks(path)
 		return resolved == a.runDir || ignored(path, isDir)
-	}, dir)
+	}
+}
+
+// nameChanges logs which files have changed since a manager with this directory of runs started last: then CRs that
+// succeeded run again. A new container has no such directory, and names none.
+func (a *ansibleWing) nameChanges(settings []string) {
+	if a.runDir == "" {
+		return
+	}
+	record, digests := filepath.Join(a.runDir, ".digests"), fmt.Sprint(a.digests) // fmt sorts the kinds.
+	before, err := os.ReadFile(record)
+	if info, statErr := os.Stat(record); err == nil && statErr == nil && string(before) != digests {
+		var changed []string
+		for _, path := range append(slices.Clone(a.content), settings...) {
+			skip := func(string, bool) bool { return false }
+			if slices.ContainsFunc(a.watches, func(w watches.Watch) bool { return slices.Contains(playbookDirs(w), path) }) {
+				skip = a.noContent(path)
+			}
+			changed = append(changed, files.ChangedSince(info.ModTime(), skip, path)...)
+		}
+		const most = 10
+		a.options.Logger.Info("the content is not that of the last start: resources that succeeded run again", "changed", changed[:min(most, len(changed))], "count", len(changed))
+	}
+	if err := os.WriteFile(record, []byte(digests), 0o600); err != nil {
+		a.options.Logger.Info("the next start will not name changed files", "reason", err.Error())
+	}
 }
 
 // playbookDirs returns the directories of the watch's playbooks.

@@ -1,11 +1,15 @@
 package operator
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -123,4 +127,39 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 			t.Error("a change of the collection leaves the digest as it was")
 		}
 	})
+}
+
+func TestChangedFilesAreNamedOnce(t *testing.T) {
+	dir, runs, said := t.TempDir(), t.TempDir(), ""
+	role := filepath.Join(dir, "r", "tasks", "main.yml")
+	if err := os.MkdirAll(filepath.Dir(role), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start := func(text string, age time.Duration) string {
+		t.Helper()
+		said = ""
+		changed := time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(role, []byte(text), 0o600), os.Chtimes(role, changed, changed), os.Chtimes(filepath.Dir(role), changed, changed)); err != nil {
+			t.Fatal(err)
+		}
+		a := ansibleWing{runDir: runs, content: []string{dir}, watches: []watches.Watch{{Content: watches.Content{Role: "r", RolesPath: dir}, Selector: labels.Everything()}}}
+		a.options.Logger = funcr.New(func(_, line string) { said += line }, funcr.Options{})
+		var err error
+		if a.digests, err = a.digestWatches(nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		a.nameChanges(nil)
+		return said
+	}
+	for _, step := range []struct {
+		text  string
+		age   time.Duration
+		wants string
+	}{
+		{"[]", time.Hour, ""}, {"[]", -time.Hour, ""}, {"[ ]", -time.Hour, role}, {"[ ]", -time.Hour, ""}, {"[  ]", time.Hour, `"count"=0`},
+	} {
+		if got := start(step.text, step.age); (got == "") != (step.wants == "") || !strings.Contains(got, step.wants) {
+			t.Errorf("%+v: got %q", step, got)
+		}
+	}
 }

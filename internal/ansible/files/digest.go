@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Digest returns a hexadecimal SHA-256 of files and directories: names, contents, and which
@@ -32,6 +33,18 @@ func DigestWithout(skip func(path string, isDir bool) bool, paths ...string) (st
 	slices.Sort(parts)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// ChangedSince returns what is newer than a time below a path, as Digest reads it without what skip is true for. A
+// directory is newer when a file in it has come or gone.
+func ChangedSince(when time.Time, skip func(path string, isDir bool) bool, path string) (changed []string) {
+	_ = walkWithout(skip, path, func(path, _ string, info fs.FileInfo) error { // What cannot be read is a fault of the digest.
+		if info.ModTime().After(when) {
+			changed = append(changed, path)
+		}
+		return nil
+	})
+	return changed
 }
 
 // digest computes the digest of one tree.

@@ -21,6 +21,7 @@ const (
 	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}"
 	noSum       = "since ansible-core 2.19 a template that is a whole value keeps its type, and + joins no number and text: write ~ instead, or `| string`"
 	noPlaybook  = "import_playbook is for the top of a playbook: put the tasks into a file or a role, and use include_tasks or include_role"
+	noInstalled = "no installed collection has it: correct the name, or add the collection to requirements.yml and install it by ansible-galaxy; `ensign check` names all that are missing"
 	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer"
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml"
 )
@@ -38,6 +39,7 @@ var (
 	resultWords  = regexp.MustCompile(`unsupported operand type\(s\) for .*'NoneType'|object of type 'NoneType' has no |value of \w+ must be one of: .*, got: None\b`)
 	sumWords     = regexp.MustCompile(`can only concatenate str \(not "\w*[iI]nt|unsupported operand type\(s\) for \+: '\w*[iI]nt' and '\w*[sS]tr|unsupported operand type\(s\) for \+: '\w*[sS]tr' and '\w*[iI]nt`)
 	importWords  = regexp.MustCompile(`import_playbook' does not support raw params`)
+	absentWords  = regexp.MustCompile(`(couldn't resolve module/action|No (filter|test) named|The (lookup plugin|role)) '\w+\.\w+\.`)
 	rawWords     = regexp.MustCompile(`Failed to load resource definition: while (constructing a mapping(?s:.*)found unhashable key|scanning for the next token\s+found character '%')|Invalid value: "\{\{ `)
 )
 
@@ -65,6 +67,8 @@ func (e Ending) remedy(message string) string {
 		return noSum + readMore(manual.AnsibleCore)
 	case importWords.MatchString(message):
 		return noPlaybook
+	case absentWords.MatchString(message):
+		return noInstalled
 	case rawWords.MatchString(message):
 		return unrendered + readMore(manual.AnsibleCore)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	crds "github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
@@ -27,6 +28,8 @@ type Kind struct {
 	APIVersion string
 	// GenerateRole and GeneratePlaybook write the content; without them it has to be there.
 	GenerateRole, GeneratePlaybook bool
+	// Plural is the name of the kind's resources; "" for the usual plural.
+	Plural string
 	// Finalizer writes content for the deletion, too.
 	Finalizer bool
 	// Namespaced is false for a cluster-scoped kind.
@@ -45,7 +48,7 @@ type Kind struct {
 
 	// The rest is derived.
 	Project
-	APIGroup, Singular, Plural string
+	APIGroup, Singular string
 	// Role and Playbook name the content: one of them is set.
 	Role, Playbook string
 	// chartPath is the chart's place in the project.
@@ -151,7 +154,10 @@ func (k *Kind) derive(dir string) error {
 		return err
 	}
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: k.APIGroup, Version: k.Version, Kind: k.Kind})
-	k.Plural, k.Singular = plural.Resource, singular.Resource
+	if crd := crds.Of(crds.Load(filepath.Join(dir, "config", "crd")), schema.GroupKind{Group: k.APIGroup, Kind: k.Kind}); crd != nil {
+		k.Plural = cmp.Or(k.Plural, crd.Plural)
+	}
+	k.Plural, k.Singular = cmp.Or(k.Plural, plural.Resource), singular.Resource
 	for _, there := range k.Resources {
 		switch same := there.Group == k.Group && strings.EqualFold(there.Kind, k.Kind); {
 		case same && k.DefinitionOnly && there.Version == k.Version:

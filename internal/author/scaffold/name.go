@@ -104,5 +104,8 @@ func (k *Kind) check() error {
 	if lower := strings.ToLower(k.Kind); lower == k.Kind || len(validation.IsDNS1035Label(lower)) > 0 {
 		errs = append(errs, fmt.Errorf("--kind=%q: write a noun that begins with a capital and has letters and digits alone, at most 63, such as MySQLCluster", k.Kind))
 	}
+	if k.Plural != "" && len(validation.IsDNS1035Label(k.Plural)) > 0 {
+		errs = append(errs, fmt.Errorf("--plural=%q: write lower case letters, digits and hyphens, such as menus", k.Plural))
+	}
 	return errors.Join(errs...)
 }

@@ -32,6 +32,7 @@ func (f *kindFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.Version, "version", "", "`version` of the kind, such as v1 or v1alpha1")
 	set.StringVar(&f.APIVersion, "api-version", "", "`group/version` of the kind, instead of --group and --version")
 	set.StringVar(&f.Kind.Kind, "kind", "", "`name` of the kind, such as MySQLCluster; of a chart by default its name")
+	set.StringVar(&f.Plural, "plural", "", "`name` of the kind's resources in lower case, if it is not the usual plural, such as menus")
 	set.StringVar(&f.source.Chart, "chart", "", "Helm `chart` that reconciles the kind; it is copied to charts/, unless it is in the project")
 	set.StringVar(&f.source.Repo, "chart-repo", "", "`URL` of the chart's repository; --chart is then the chart's name")
 	set.StringVar(&f.source.Version, "chart-version", "", "`version` of the chart in its repository or registry, or a range; default the newest that is no pre-release")
@@ -49,7 +50,7 @@ func (f *kindFlags) register(set *pflag.FlagSet) {
 
 // given reports whether a flag is set that says something of a kind.
 func (f *kindFlags) given(cmd *cobra.Command) bool {
-	return f.Group+f.Version+f.APIVersion+f.Kind.Kind+f.ValuesFile+f.source.Repo+f.source.Version != "" || cmd.Flags().Changed("namespaced")
+	return f.Group+f.Version+f.APIVersion+f.Kind.Kind+f.Plural+f.ValuesFile+f.source.Repo+f.source.Version != "" || cmd.Flags().Changed("namespaced")
 }
 
 // fetch completes the kind, with a chart from elsewhere if it has one, until remove is called.

@@ -53,7 +53,7 @@ roles could not be read or written.`,
   ensign rbac --write
 
   # What config/rbac lacks (+), and what it gives without a need (-):
-  ensign rbac --diff config/rbac
+  ensign rbac --diff
 
   # What was really asked, compared with it:
   ensign rbac --from-audit audit.log --user system:serviceaccount:my-system:my-manager --diff config/rbac`,
@@ -66,12 +66,14 @@ roles could not be read or written.`,
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "with --write: take away what is not needed, also from rules that were written by hand")
 	cmd.Flags().StringVar(&f.fromAudit, "from-audit", "", "audit log, a `file` of JSON lines; - is standard input")
 	cmd.Flags().StringVar(&f.user, "user", "", "`name` of the account in the audit log; all service accounts outside of kube-system if not given")
-	cmd.Flags().StringVar(&f.diff, "diff", "", "`file` or directory with roles to compare with; prints the differences instead of roles")
+	cmd.Flags().StringVar(&f.diff, "diff", "", "`file` or directory with roles to compare with, at the end by default config/rbac; prints the differences instead of roles")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if strings.Contains(err.Error(), "needs an argument: --diff") {
-			err = fmt.Errorf("%w, the roles to compare with: --diff config/rbac", err)
+		args := cmd.Flags().Args()
+		if !strings.Contains(err.Error(), "needs an argument: --diff") || len(args) > 1 {
+			return cli.UsageError(cmd, err)
 		}
-		return cli.UsageError(cmd, err)
+		f.diff = filepath.Join(filepath.Join(args...), "config", "rbac")
+		return f.run(cmd, args)
 	})
 	return cmd
 }

@@ -27,7 +27,7 @@ func TestFlagsOfRBACThatExcludeEachOther(t *testing.T) {
 		"--prune":                             "--prune is for --write",
 		"--write --diff config/rbac":          "give one of them",
 		"--write --prune --from-audit a.json": "an audit log does not tell what is not needed",
-		"--diff":                              "the roles to compare with: --diff config/rbac",
+		"a b --diff":                          "needs an argument: --diff",
 	} {
 		if _, _, err := rbac(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want an error with %q, got %v", args, want, err)
@@ -57,6 +57,11 @@ func TestRBACOfAnAuditLogIsWritten(t *testing.T) {
 	out, notes, err = rbac(t, "--from-audit=audit.log", "--write")
 	if err != nil || out != "" || notes != "config/rbac is up to date\n" {
 		t.Errorf("again: got %v, %q, %q", err, out, notes)
+	}
+	for _, args := range [][]string{{"--diff"}, {dir, "--diff"}} { // With config/rbac.
+		if out, _, err := rbac(t, append([]string{"--from-audit=audit.log"}, args...)...); err == nil || strings.Contains(out, "pods") || !strings.Contains(out, "get deployments.apps") {
+			t.Errorf("%q: got %v, %q", args, err, out)
+		}
 	}
 	if out, _, err = rbac(t, "--from-audit=audit.log"); err != nil || !strings.Contains(out, "kind: ClusterRole\nmetadata:\n  name: mine\n") {
 		t.Errorf("want the name that config/rbac has, got %v\n%s", err, out)
