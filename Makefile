@@ -192,6 +192,10 @@ shard-mutants: build controlplane python bin/faults ## Show that test/leases not
 job-mutants: build controlplane python bin/faults ## Show that test/jobs notices every mutant of what is done with Jobs, 10 minutes (ARGS as for chart-mutants).
 	@exec bin/faults -job-mutants $(ARGS)
 
+.PHONY: run-mutants
+run-mutants: python bin/faults ## Show that test/runs notices every mutant of runs, a minute (ARGS as for chart-mutants, without -logs).
+	@exec bin/faults -run-mutants $(ARGS)
+
 .PHONY: image-test
 image-test: controlplane python ## Build the images without a Docker engine and check them, 15 minutes, then 6 (root and Debian's buildah, mmdebstrap).
 	@hack/image/test.sh

@@ -58,7 +58,7 @@ func TestEveryMutantAppliesAndCompiles(t *testing.T) {
 	}
 	files := token.NewFileSet()
 	imports := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(packages[path].Export) })
-	for _, k := range []kind{ofPlans(), ofCharts(), ofShards(), ofJobs()} {
+	for _, k := range []kind{ofPlans(), ofCharts(), ofShards(), ofJobs(), ofRuns()} {
 		all, err := k.load(root, "")
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +71,9 @@ func TestEveryMutantAppliesAndCompiles(t *testing.T) {
 				}
 				changed := map[string]bool{}
 				for name := range replaced {
-					changed[filepath.Dir(name)] = true
+					if filepath.Ext(name) == ".go" { // Others are Python.
+						changed[filepath.Dir(name)] = true
+					}
 				}
 				for dir := range changed {
 					expectTypes(t, files, imports, byDir[dir], replaced)

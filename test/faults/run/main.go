@@ -48,6 +48,7 @@ type settings struct {
 	charts   bool
 	shards   bool
 	jobs     bool
+	runs     bool
 	only     string
 	atOnce   int
 	logs     string // a directory
@@ -71,6 +72,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.BoolVar(&s.charts, "chart-mutants", false, "build each mutant of what the manager does with charts and expect the specs of test/charts to notice it")
 	flags.BoolVar(&s.shards, "shard-mutants", false, "build each mutant of what keeps shards apart and expect the specs of test/leases to notice it")
 	flags.BoolVar(&s.jobs, "job-mutants", false, "build each mutant of what the manager does with Jobs and expect the specs of test/jobs to notice it")
+	flags.BoolVar(&s.runs, "run-mutants", false, "make each mutant of runs and expect the tests of test/runs to notice it")
 	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
 	flags.IntVar(&s.atOnce, "at-once", 0, "mutants at a time; 0 takes what suits their kind")
 	flags.StringVar(&s.logs, "logs", "", "`directory` for what the specs print, a file for each mutant of charts, shards or Jobs, while they run")
@@ -117,6 +119,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return judgeBySpecs(ctx, s, ofShards())
 	case s.jobs:
 		return judgeBySpecs(ctx, s, ofJobs())
+	case s.runs:
+		return judgeByTests(ctx, s, ofRuns())
 	case s.mutants:
 		return s.onCluster(ctx, func(o trial.Options) error { return judgeMutants(ctx, s, o) })
 	default:

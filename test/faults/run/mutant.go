@@ -63,20 +63,29 @@ func (k kind) load(root, only string) ([]*mutant, error) {
 	return found, errors.Join(errs...)
 }
 
-// build makes the programs, such as "manager" of cmd/manager, with the patch from the
-// repository in root, in dir.
-func (m *mutant) build(ctx context.Context, root, dir string, programs ...string) error {
+// overlay applies the patch in dir, and returns the file by which go takes the patched copies.
+func (m *mutant) overlay(ctx context.Context, root, dir string) (string, error) {
 	replace, err := m.apply(ctx, root, filepath.Join(dir, "mutated"))
 	if err != nil {
-		return fmt.Errorf("mutant %s does not apply to the code as it is: bring %s up to date: %w", m.name, m.path, err)
+		return "", fmt.Errorf("mutant %s does not apply to the code as it is: bring %s up to date: %w", m.name, m.path, err)
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
-		return fmt.Errorf("encode the overlay: %w", err)
+		return "", fmt.Errorf("encode the overlay: %w", err)
 	}
-	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		return fmt.Errorf("write the overlay: %w", err)
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("write the overlay: %w", err)
+	}
+	return path, nil
+}
+
+// build makes the programs, such as "manager" of cmd/manager, with the patch from the
+// repository in root, in dir.
+func (m *mutant) build(ctx context.Context, root, dir string, programs ...string) error {
+	overlay, err := m.overlay(ctx, root, dir)
+	if err != nil || len(programs) == 0 {
+		return err
 	}
 	args := []string{"build", "-overlay", overlay, "-o", dir + string(filepath.Separator)}
 	for _, program := range programs {
