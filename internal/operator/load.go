@@ -81,8 +81,9 @@ func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", f
 // warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
 func warnOfDangers(log logr.Logger, list []watches.Watch) {
 	for i := range list {
-		for _, d := range list[i].Dangers() {
-			log.Info("WARNING: "+d.Setting+": "+d.Effect, "gvk", list[i].GVK.String(), "line", list[i].Line)
+		watch := &list[i]
+		for _, d := range watch.Dangers() {
+			log.Info("WARNING: "+d.Setting+": "+d.Effect, "gvk", watch.GVK.String(), "line", watch.Line)
 		}
 	}
 }

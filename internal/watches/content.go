@@ -120,7 +120,7 @@ func Trees(path []string) []string {
 }
 
 // Contents returns the watch's content and that of its finalizer.
-func (w Watch) Contents() []Content {
+func (w *Watch) Contents() []Content {
 	contents := []Content{w.Content}
 	if w.Finalizer != nil {
 		contents = append(contents, w.Finalizer.Content)
@@ -131,7 +131,7 @@ func (w Watch) Contents() []Content {
 // ContentPaths returns the files and directories that runs of the watch may read: the
 // directory of its role with the roles beside it, the directory of its playbook, the
 // collection of its role, and the roles path. trees are those of Trees.
-func (w Watch) ContentPaths(roles, trees []string) []string {
+func (w *Watch) ContentPaths(roles, trees []string) []string {
 	paths := slices.Clone(roles)
 	for _, c := range w.Contents() {
 		switch {

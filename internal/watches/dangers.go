@@ -4,7 +4,7 @@ package watches
 type Danger struct{ Setting, Effect, Remedy string }
 
 // Dangers returns the dangerous settings of the watch.
-func (w Watch) Dangers() []Danger {
+func (w *Watch) Dangers() []Danger {
 	found := w.Chart.dangers()
 	if !w.MarkUnsafe {
 		found = append(found, Danger{

@@ -40,13 +40,12 @@ func (p *Project) openSchemas() {
 				names[at] = append(names[at], text)
 			}
 		}
-		for _, v := range p.optionNames {
-			if u.Variables.Fields[v.Variable] == nil && u.canSet(v) {
-				names[at] = append(names[at], fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
-			}
-		}
+		names[at] = append(names[at], p.optionsOf(u)...)
 	}
 	for at, all := range names {
+		if len(all) == 0 {
+			continue
+		}
 		slices.Sort(all)
 		all = slices.Compact(all)
 		p.add(finding{
@@ -54,6 +53,16 @@ func (p *Project) openSchemas() {
 			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there, or sets the plugin's option with the operator's rights", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
 		})
 	}
+}
+
+// optionsOf returns the options of plugins that a field of an open schema may become.
+func (p *Project) optionsOf(u *Unit) (names []string) {
+	for _, v := range p.optionNames {
+		if u.Variables.Fields[v.Variable] == nil && u.canSet(v) {
+			names = append(names, fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
+		}
+	}
+	return names
 }
 
 func (p *Project) shadowed(u *Unit, d *source.Definition) {
