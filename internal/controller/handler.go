@@ -73,7 +73,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew) || h.markReferred(e)
 	}
 	h.warnOfAnnotations(ctx, before, e.ObjectNew)
-	if before != nil && cancels(h.watch, before, e.ObjectNew) {
+	if cancels(h.watch, before, e.ObjectNew) {
 		h.notify(e.ObjectNew, errCanceled)
 	}
 	if !relevant && !h.states.mailboxOf(name).needsRun(versionOf(h.watch, e.ObjectNew)) {

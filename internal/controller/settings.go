@@ -134,7 +134,11 @@ func abandoned(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 }
 
 // cancels reports whether an update asks for the end of the CR's run: an annotation has a new value.
+// before is nil for a CR that replaced another one.
 func cancels(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
+	if before == nil {
+		return false
+	}
 	had, has := before.GetAnnotations(), after.GetAnnotations()
 	return slices.ContainsFunc(watch.NamesOf(cancelSuffix), func(name string) bool { return has[name] != "" && has[name] != had[name] })
 }

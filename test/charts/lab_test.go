@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,7 @@ func (l *faultLab) restart(ctx context.Context) {
 // matters reports whether a request is a write of a CR, of a release, its entry in the ledger or its objects. The
 // manager notes the kinds of children and the key of releases once.
 func (l *faultLab) matters(r apiproxy.Request) bool {
-	notes := bytes.Contains([]byte(r.Name), []byte("ensign-children")) || bytes.Contains(r.Body, []byte(`"ensign-children"`)) || bytes.Contains(r.Body, []byte(`"ensign-seal","namespace"`))
+	notes := strings.Contains(r.Name, "ensign-children") || bytes.Contains(r.Body, []byte(`"ensign-children"`)) || bytes.Contains(r.Body, []byte(`"ensign-seal","namespace"`))
 	return !notes && r.Write() && r.Query["dryRun"] == nil && r.Namespace == l.Namespace && slices.Contains([]string{"secrets", "configmaps", "hellos"}, r.Resource)
 }
 

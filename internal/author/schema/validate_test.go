@@ -52,8 +52,8 @@ func TestWhatASchemaDrops(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", object, diff)
 		}
 	}
-	want := []Problem{{"spec.users[0].addres", "the CRD has no field spec.users[0].addres; did you mean address?"}}
-	if diff := cmp.Diff(want, v.Dropped(map[string]any{"spec": map[string]any{"users": []any{map[string]any{"addres": 1}}}})); diff != "" {
+	want := []Problem{{"spec.users[0].addrss", "the CRD has no field spec.users[0].addrss; did you mean address?"}}
+	if diff := cmp.Diff(want, v.Dropped(map[string]any{"spec": map[string]any{"users": []any{map[string]any{"addrss": 1}}}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

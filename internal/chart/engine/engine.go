@@ -218,21 +218,38 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	return result
 }
 
-func (w *work) run(ctx context.Context, job content.Job) content.Result {
+// place finds the release that a deletion is about. over is true where nothing is left to be done.
+func (w *work) place(ctx context.Context) (result content.Result, over bool) {
 	switch {
 	case w.fault != nil:
-		return irreconcilable(ctx, w.fault)
-	case w.name == "":
-		if entry, err := w.locate(ctx); err != nil {
-			return irreconcilable(ctx, err)
-		} else if entry.Name == "" {
-			return w.removed(ctx)
-		}
+		return irreconcilable(ctx, w.fault), true
+	case w.name != "":
+		return result, false
 	}
+	entry, err := w.locate(ctx)
+	switch {
+	case err != nil:
+		return irreconcilable(ctx, err), true
+	case entry.Name == "":
+		return w.removed(ctx), true
+	}
+	return result, false
+}
+
+// lookAndRestate looks at the release, and corrects states of its records that others have changed.
+func (w *work) lookAndRestate(ctx context.Context, job content.Job) (found, error) {
 	found, err := w.lookOnce(ctx, job)
 	if err == nil && (found.State == release.InSync || found.State == release.Drifted) {
 		err = found.records.Restate(ctx, found.history.Revisions)
 	}
+	return found, err
+}
+
+func (w *work) run(ctx context.Context, job content.Job) content.Result {
+	if result, over := w.place(ctx); over {
+		return result
+	}
+	found, err := w.lookAndRestate(ctx, job)
 	if lacks, ok := errors.AsType[valuesError](err); ok {
 		return w.waiting(ctx, lacks)
 	}

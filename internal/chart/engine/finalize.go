@@ -45,7 +45,7 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		if f, err = w.look(ctx, job); err != nil {
 			return irreconcilable(ctx, err)
 		}
-	case f.State == release.Lost && f.hooksAtDeletion() && !w.settings.disableHooks[order.Uninstall]:
+	case w.missesHooks(f):
 		if !w.namespaceGoes(ctx, f) {
 			return w.waitsForRecord(f)
 		}
@@ -57,11 +57,8 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	if err == nil && len(left) > 0 {
 		return notGone(left, !refused)
 	}
-	if err == nil && !foreign {
-		err = f.records.Purge(ctx)
-	}
 	if err == nil {
-		err = w.engine.ledger.Delete(ctx, f.entry) // Last: it says what is to be removed.
+		err = w.forget(ctx, f, foreign)
 	}
 	if err != nil {
 		return irreconcilable(ctx, err)
@@ -70,6 +67,22 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		w.log(ctx).Info("Uninstalled release")
 	}
 	return w.removed(ctx)
+}
+
+// forget deletes the records of the release, unless it is another's, and then its entry in the ledger,
+// which says what is to be removed.
+func (w *work) forget(ctx context.Context, f found, foreign bool) error {
+	if !foreign {
+		if err := f.records.Purge(ctx); err != nil {
+			return err
+		}
+	}
+	return w.engine.ledger.Delete(ctx, f.entry)
+}
+
+// missesHooks reports whether a deletion has hooks that cannot run, because their record is lost.
+func (w *work) missesHooks(f found) bool {
+	return f.State == release.Lost && f.hooksAtDeletion() && !w.settings.disableHooks[order.Uninstall]
 }
 
 func (w *work) removed(ctx context.Context) content.Result {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,14 +59,7 @@ func TestWhatAnAttemptLeaves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			e.Conclude(test.sealed, func(version int) bool {
-				for _, gone := range test.gone {
-					if gone == version {
-						return false
-					}
-				}
-				return true
-			})
+			e.Conclude(test.sealed, func(version int) bool { return !slices.Contains(test.gone, version) })
 			if got := shape(e); got != test.want || e.Attempt != "" {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
