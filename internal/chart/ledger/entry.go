@@ -37,7 +37,7 @@ type Entry struct {
 	exists  bool
 }
 
-// Begin notes that an attempt begins. Nobody is at work on a revision that is pending: it has failed.
+// Begin notes that an attempt begins. A pending revision has failed: no other attempt is running.
 func (e *Entry) Begin(action order.Action) {
 	e.Attempt, e.Action = rand.Text(), action
 	for i := range e.Revisions {

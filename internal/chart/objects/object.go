@@ -42,8 +42,8 @@ func OtherRelease(object metav1.Object, namespace, name string) string {
 	return ofNamespace + "/" + ofName
 }
 
-// OtherOwner returns the kind and name of the owner of an object that has owners, if the object has
-// no marks of this release and the CR with the UID is none of its owners.
+// OtherOwner returns the kind and name of the owner of an object that has owners, if the object is
+// not annotated with this release and the CR with the UID is none of its owners.
 func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) string {
 	owners, annotations := object.GetOwnerReferences(), object.GetAnnotations()
 	ours := annotations[releaseNamespace] == namespace && annotations[releaseName] == name

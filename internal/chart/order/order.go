@@ -31,8 +31,8 @@ const CrashFile = "crash"
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
 const (
 	// DigestLabel holds the digest of what the revision was made of, OwnerLabel the UID of the CR
-	// for which it was made, AttemptLabel the id of the attempt, and SealLabel the manager's seal on
-	// these and on the record without its state. StateLabel holds the seal on the state.
+	// for which it was made, and AttemptLabel the id of the attempt. SealLabel holds the manager's
+	// seal on these and on the record without its state, and StateLabel the seal on the state.
 	DigestLabel  = "ensign-digest"
 	OwnerLabel   = "ensign-owner"
 	AttemptLabel = "ensign-attempt"

@@ -45,7 +45,7 @@ type Object struct {
 	Name       string `json:"name"`
 }
 
-// IsPending reports whether an attempt is at work on a revision in this state, or was killed.
+// IsPending reports whether the attempt of a revision in this state is running, or was killed.
 func IsPending(status string) bool {
 	return status == "" || status == StatusPendingInstall || status == StatusPendingUpgrade || status == StatusPendingRollback
 }

@@ -68,7 +68,7 @@ func annotationsOf(owner order.Owner) map[string]string {
 	}
 }
 
-// Marked reports whether an object has Helm's marks of the release.
+// Marked reports whether an object has Helm's label and its annotations for the release.
 func Marked(object metav1.Object, namespace, name string) bool {
 	annotations := object.GetAnnotations()
 	return object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&

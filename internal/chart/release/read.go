@@ -143,7 +143,7 @@ func (r *Records) Sealed(ctx context.Context, attempt string) (map[int]string, e
 	return states, nil
 }
 
-// Restate writes the records anew whose labels have another state than the ledger: Helm's command goes by
+// Restate writes the records again whose labels have another state than the ledger: Helm's command goes by
 // these, and an attempt that was killed has left them.
 func (r *Records) Restate(ctx context.Context, revisions []Revision) error {
 	for i := range revisions {

@@ -2,9 +2,9 @@
 // done with one. Driver is Helm's storage for chart-exec.
 //
 // A release is kept in Secrets of the CR's namespace, which tenants may write. So a record counts only
-// if the manager's ledger names its revision with its attempt, and if it has a seal: an HMAC over the CR, the
-// attempt, the digest of what the revision was made of, and all of the record but its state. The state is the ledger's. Nothing
-// of another record is used. Driver seals what Helm writes, and shows Helm no others.
+// if the manager's ledger names its revision with its attempt, and if it has a seal. The seal is an HMAC over the
+// CR, the attempt, the digest of what the revision was made of, and all of the record but its state. The state is
+// the ledger's. Nothing of another record is used. Driver seals what Helm writes, and shows Helm no others.
 //
 // Decide is a pure function of the release's history and a digest. It never compares manifests:
 // a chart that draws random text or looks objects up renders another manifest each time.

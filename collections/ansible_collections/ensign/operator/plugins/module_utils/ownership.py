@@ -51,7 +51,7 @@ class Owner:
                 ' owner: "{{ _example_com_shop }}"'
             )
         names = (f"{one.get('kind', 'object')} {one['metadata'].get('name', '')}".strip() for one in given if one)
-        ownerless = uids == (NOT_STORED,) or not uids and "ENSIGN_MANAGER" not in os.environ
+        ownerless = uids == (NOT_STORED,) or (not uids and "ENSIGN_MANAGER" not in os.environ)
         return cls(uids, " or ".join(names) or "this resource", params["owner_annotation"] or "", ownerless)
 
     def owns(self, found: Object) -> bool:
