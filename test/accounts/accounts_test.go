@@ -108,9 +108,11 @@ func operator(ctx context.Context) *site.Site {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"deployer", "other", "fallback"}, Verbs: []string{"impersonate"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}},
 	)
-	// The key that proves which releases are the manager's is a Secret of its own namespace.
+	// The key that proves which releases are the manager's is a Secret of its own namespace, which has
+	// their ledger, too.
 	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "own"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}},
 	}}
 	if harness.InJobs() {
 		own.Rules = append(
