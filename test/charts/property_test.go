@@ -3,7 +3,10 @@ package charts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
@@ -69,7 +72,10 @@ var _ = DescribeTable("a comparison right after an apply finds no difference, wh
 	r := rand.New(rand.NewPCG(seed, 1)) // Tests may be repeated.
 	applier := &applying.Applier{Name: "r", Namespace: s.Namespace, ByClient: byClient}
 	patched := 0
-	for resource, generate := range generators {
+	// In one order, so that a seed gives the same objects again.
+	kinds := slices.SortedFunc(maps.Keys(generators), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	for _, resource := range kinds {
+		generate := generators[resource]
 		at := client.Resource(resource).Namespace(s.Namespace)
 		for i := range 12 {
 			name := fmt.Sprintf("o-%d", i)

@@ -133,7 +133,7 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, a.remedied(err)
 	}
-	result.Differences = differences(a.want, a.live, result.Applied, a.ByClient || result.Patched != nil)
+	result.Differences = differences(a.want, result.Live, result.Applied, a.ByClient || result.Patched != nil)
 	return result, nil
 }
 
@@ -240,9 +240,13 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 		return nil, nil, err
 	}
 	wasPatched := slices.ContainsFunc(a.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isPatched(&entry) })
+	if refusal == nil && wasPatched && !a.DryRun {
+		wasPatched = false
+		if applied, refusal, err = a.applyAgain(ctx, applied); err != nil {
+			return nil, nil, err
+		}
+	}
 	switch {
-	case refusal == nil && wasPatched && !a.DryRun:
-		return a.applyAgain(ctx, applied)
 	case !isFormal(refusal):
 		return applied, nil, refusal
 	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
@@ -297,10 +301,8 @@ func (a *application) withServedVersions(ctx context.Context) (applied *unstruct
 }
 
 // applyAgain gives the applier the fields that were patched while server-side apply was refused, and applies
-// once more: what the chart has dropped since goes.
-func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstructured) (applied *unstructured.Unstructured, patched, err error) {
-	before := a.live
-	defer func() { a.live = before }()
+// once more: what the chart has dropped since goes. refusal is the API server's answer.
+func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstructured) (applied *unstructured.Unstructured, refusal, err error) {
 	a.live = live
 	entries := live.DeepCopy()
 	if err := csaupgrade.UpgradeManagedFields(entries, sets.New(patchManager), FieldManager); err != nil {
@@ -309,8 +311,8 @@ func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstruc
 	if err := a.setManagedFields(ctx, entries.GetManagedFields()); err != nil {
 		return nil, nil, err
 	}
-	applied, err = a.serverSide(ctx)
-	return applied, nil, err
+	applied, refusal = a.serverSide(ctx)
+	return applied, refusal, nil
 }
 
 // takeOver gives the applier the fields that the release's former operator holds: a server-side apply removes only

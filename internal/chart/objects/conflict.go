@@ -59,14 +59,18 @@ func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpa
 	if err := all.spare(live, desired, before, going[len(rivals):], try); err != nil {
 		return nil, err
 	}
+	if len(all.going) == 0 {
+		return nil, nil //nolint:nilnil // The API server accepts the update with all that others added: they are not the cause.
+	}
 	return displacedBy(live, all.applied, all.going)
 }
 
-// spare lets those of the paths stay without which the API server accepts the chart's text as well.
+// spare lets those of the paths stay without which the API server accepts the chart's text as well. A default that
+// nobody holds goes alone: a merge may drop it by itself, and an apply does not.
 func (d *displaced) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
 	for _, path := range paths {
 		rest := slices.DeleteFunc(slices.Clone(d.going), path.Equals)
-		if len(rest) == 0 {
+		if len(rest) == 0 && !holdsAny(fieldsOf(live, isOthers), path) {
 			break
 		}
 		less, _, err := without(live, desired, before, rest, try)

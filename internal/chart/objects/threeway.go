@@ -43,16 +43,16 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 	if err != nil {
 		return nil, "", fmt.Errorf("make a patch: %w", err)
 	}
-	return withWholeLists(text, target, live, lists)
+	return withWholeLists(text, original, target, live, lists)
 }
 
 // withWholeLists returns the strategic merge patch with the lists replaced as a whole that cannot be merged by their keys.
-func withWholeLists(text []byte, target, live *unstructured.Unstructured, lists strategicpatch.LookupPatchMeta) ([]byte, types.PatchType, error) {
+func withWholeLists(text []byte, original, target, live *unstructured.Unstructured, lists strategicpatch.LookupPatchMeta) ([]byte, types.PatchType, error) {
 	patch := map[string]any{}
 	if err := json.Unmarshal(text, &patch); err != nil {
 		return nil, "", fmt.Errorf("make a patch: %w", err)
 	}
-	if !replaceLists(patch, target.Object, live.Object, lists) {
+	if !replaceLists(patch, original.Object, target.Object, live.Object, lists) {
 		return text, types.StrategicMergePatchType, nil
 	}
 	text, err := json.Marshal(patch)
@@ -101,7 +101,7 @@ func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, 
 	if err != nil {
 		return nil, "", fmt.Errorf("make a patch: %w", err)
 	}
-	return withWholeLists(text, wanted, live, lists)
+	return withWholeLists(text, live, wanted, live, lists)
 }
 
 // withUID adds the UID of the object to its patch: the API server refuses it for a successor of the same name.
@@ -117,13 +117,13 @@ func withUID(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
 }
 
 // replaceLists makes the patch replace the lists that it changes and in which a key stands twice, in
-// the target or in the live object. It reports whether there are any.
-func replaceLists(patch, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {
+// one of the three objects. It reports whether there are any.
+func replaceLists(patch, original, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {
 	for field, value := range patch {
 		switch changed := value.(type) {
 		case map[string]any:
 			if below, _, err := known.LookupPatchMetadataForStruct(field); err == nil {
-				replaced = replaceLists(changed, mapAt(target, field), mapAt(live, field), below) || replaced
+				replaced = replaceLists(changed, mapAt(original, field), mapAt(target, field), mapAt(live, field), below) || replaced
 			}
 		case []any:
 			below, meta, err := known.LookupPatchMetadataForSlice(field)
@@ -131,8 +131,8 @@ func replaceLists(patch, target, live map[string]any, known strategicpatch.Looku
 			if err != nil || key == "" || !slices.Contains(meta.GetPatchStrategies(), "merge") {
 				continue
 			}
-			wanted, there := itemsAt(target, field), itemsAt(live, field)
-			if twice(wanted, key) || twice(there, key) {
+			said, wanted, there := itemsAt(original, field), itemsAt(target, field), itemsAt(live, field)
+			if twice(said, key) || twice(wanted, key) || twice(there, key) {
 				patch[field] = append([]any{map[string]any{"$patch": "replace"}}, wanted...)
 				delete(patch, "$setElementOrder/"+field)
 				replaced = true
@@ -140,7 +140,7 @@ func replaceLists(patch, target, live map[string]any, known strategicpatch.Looku
 			}
 			for _, item := range changed {
 				if one, ok := item.(map[string]any); ok {
-					replaced = replaceLists(one, itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
+					replaced = replaceLists(one, itemWith(said, key, one[key]), itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
 				}
 			}
 		}

@@ -44,6 +44,10 @@ func TestPatchesOfListsInWhichAKeyStandsTwice(t *testing.T) {
 			"[{name: A, value: a}, {name: B, value: b}]", "[{name: A, value: c}]", "[{name: A, value: a}, {name: B, value: b}, {name: X, value: x}]", "",
 			"[{name: A, value: c}, {name: X, value: x}]",
 		},
+		"somebody dropped the second entry, and the chart sets another field": {
+			"[{name: A, value: a}, {name: A, value: b}]", "[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]", ", {name: sidecar, image: s}",
+			"[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]",
+		},
 		"nothing is to be changed": {
 			"[{name: A, value: a}, {name: A, value: b}]", "[{name: A, value: a}, {name: A, value: b}]", "[{name: A, value: a}, {name: A, value: b}]", "",
 			"[{name: A, value: a}, {name: A, value: b}]",
