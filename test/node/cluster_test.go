@@ -91,7 +91,7 @@ func showsOne(ctx context.Context) {
 	logs := ensign("logs", "mysqlcluster/"+sample, "--namespace="+namespace)
 	Expect(logs).To(And(ContainSubstring("Work with the server"), ContainSubstring("run succeeded")))
 	Expect(logs).NotTo(ContainSubstring("mysqlendpoint-sample"), "another resource has lines of its own")
-	Expect(ensign("status", "mysqlcluster/"+sample)).To(MatchRegexp(sample + ` +Successful `))
+	Expect(ensign("status", "mysqlcluster/"+sample)).To(MatchRegexp(sample + ` +True +Successful `))
 }
 
 func deletesACluster(ctx context.Context) {
