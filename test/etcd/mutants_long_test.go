@@ -27,6 +27,7 @@ var _ = DescribeTable("a mutant of the role touches an object of somebody else, 
 	if name != "" {
 		own[0].SetName(name)
 	}
+	own[0].SetLabels(map[string]string{"app": "theirs", "etcd_cluster": "db"}) // Or an apply would find nothing to change.
 	all := ground.Strangers(ctx, cluster, own[0])
 	Eventually(func() (string, error) { return site.AnyChanged(ctx, all) }).ShouldNot(BeEmpty())
 },

@@ -38,7 +38,7 @@ var _ = DescribeTable("a mutant of the role touches an object of somebody else, 
 	}
 	Eventually(touched).ShouldNot(BeEmpty())
 },
-	Entry("a reuse by name", "roles/visitorsapp/tasks/site.yml", `      - "\{\{ visitorsapp_backend \}\}"\n`, "", "Deployment", "lobby-backend"),
+	Entry("a reuse by name", "roles/visitorsapp/tasks/site.yml", `- "\{\{ visitorsapp_backend \}\}"\n +- "\{\{ visitorsapp_frontend_service`, `- "{{ visitorsapp_frontend_service`, "Deployment", "lobby-backend"),
 	Entry("a delete by label", "roles/visitorsapp_finalizer/tasks/main.yml", `(?s)^.*$`, `---
 - name: Delete the database
   kubernetes.core.k8s:
