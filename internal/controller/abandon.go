@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -16,7 +19,7 @@ const abandonTimeout = 30 * time.Second
 // abandon removes the finalizer without a run, because the annotation abandon is set. The log and an
 // Event name what stays; the API server refuses the Event in a namespace that is being deleted.
 func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
-	left := r.leftBehind(runCtx, a)
+	left := r.leftBehind(runCtx, a, content.Request{Object: a.cr, Finalizing: true})
 	if err := r.removeFinalizer(ctx, a); err != nil {
 		return err
 	}
@@ -25,11 +28,32 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	return nil
 }
 
+// nameLeft names what stays of a CR that is gone although the manager has not removed its finalizer. A kind
+// that is not served proves nothing about its CRs.
+func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
+	uid := a.state.version.uid
+	if !r.Watch.ContentKind().Keeps || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) {
+		return
+	}
+	a.cr = &unstructured.Unstructured{}
+	a.cr.SetGroupVersionKind(r.Watch.GVK)
+	a.cr.SetNamespace(a.request.Namespace)
+	a.cr.SetName(a.request.Name)
+	a.cr.SetUID(uid)
+	left := r.leftBehind(ctx, a, content.Request{Object: a.cr, Finalizing: true, Gone: true})
+	if left == "" {
+		return
+	}
+	left = "Delete by kubectl delete what is left, or create the resource again and delete it: " + left
+	log.FromContext(ctx).Info("WARNING: the resource is gone without its finalizer's success", "left", left)
+	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The resource is gone without its finalizer's success. "+left)
+}
+
 // leftBehind asks the content what stays. ctx ends with the manager.
-func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
+func (r *Reconciler) leftBehind(ctx context.Context, a *attempt, of content.Request) string {
 	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
 	defer cancel()
-	work, _ := r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: true}) // A refusal does not matter: nothing runs.
+	work, _ := r.Content.Prepare(ctx, of) // A refusal does not matter: nothing runs.
 	if work == nil {
 		return "the finalizer's content did not succeed, because it refuses the resource"
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -98,6 +100,73 @@ func TestAFinalizerThatRunsIsEndedWhenItsCRIsAbandoned(t *testing.T) {
 	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	b.mustReconcile()
 	wantAbandoned(t, b)
+}
+
+// keeping is content that knows what is left of a CR that is gone.
+type keeping struct{ content.Engine }
+
+type kept struct {
+	content.Work
+	gone bool
+}
+
+func (e keeping) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
+	work, refusal := e.Engine.Prepare(ctx, r)
+	return kept{work, r.Gone}, refusal
+}
+
+func (k kept) Abandon(context.Context, content.Job) string {
+	if k.gone {
+		return "a Widget"
+	}
+	return "not the content's success"
+}
+
+func TestWhatStaysOfACRIsNamedOnce(t *testing.T) {
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "", 0, true)
+	for why, test := range map[string]struct {
+		annotate []func(*unstructured.Unstructured)
+		notFound error
+		want     int
+	}{
+		"somebody has removed the finalizer": {nil, nil, 1},
+		"the kind is not served":             {nil, unserved, 0},
+		"the CR was abandoned":               {[]func(*unstructured.Unstructured){givenUp}, nil, 0},
+	} {
+		t.Run(why, func(t *testing.T) {
+			watch := finalizerWatch()
+			watch.Custom = &watches.ContentKind{Keeps: true, AnnotationPrefix: watches.AnsibleAnnotations}
+			var notFound error
+			b := newBench(t, watch, widget(append(test.annotate, withFinalizers(ourFinalizer), deleting)...), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+					if notFound != nil {
+						return notFound
+					}
+					return c.Get(ctx, key, into, opts...)
+				},
+			})
+			b.Content = keeping{b.Content}
+			b.runner.run = fail
+			b.mustReconcile()
+			if test.annotate == nil {
+				cr := b.stored()
+				cr.SetFinalizers(nil)
+				if err := b.client.Update(t.Context(), cr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			notFound = test.notFound
+			b.mustReconcile()
+			b.mustReconcile()
+			named := 0
+			for _, event := range b.events() {
+				if strings.HasPrefix(event, "Warning FinalizerAbandoned The resource is gone") && strings.HasSuffix(event, ": a Widget") {
+					named++
+				}
+			}
+			wantEqual(t, test.want, named)
+		})
+	}
 }
 
 // A webhook that refuses every status must not hold a CR that is given up.

@@ -162,6 +162,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	cr, err := r.get(ctx, a.request)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.nameLeft(runCtx, a, err)
 		r.forget(ctx, a)
 		return nil
 	case err != nil:

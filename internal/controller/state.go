@@ -34,6 +34,8 @@ type state struct {
 	brake brake
 	// locked is true while the run waits for that of another shard.
 	locked bool
+	// released is true once the manager has removed its finalizer.
+	released bool
 }
 
 // isNew reports whether no run of the object has begun and nothing is known of an earlier one.

@@ -194,7 +194,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remove the finalizer %q: %w", name, err)
 	}
-	return nil // A CR that is gone holds no finalizer.
+	a.state.released = true // A CR that is gone holds no finalizer.
+	return nil
 }
 
 func tested(cr *unstructured.Unstructured, changes ...status.Operation) []status.Operation {

@@ -28,6 +28,8 @@ type ContentKind struct {
 	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with what a
 	// run has left that was ended. Another run goes on to its end first.
 	Yields bool
+	// Keeps is true if the content knows what is left of a CR that is gone.
+	Keeps bool
 	// Once is true if run-once can run the content.
 	Once bool
 

@@ -34,6 +34,10 @@ type Request struct {
 	Object *unstructured.Unstructured
 	// Finalizing is true for a run of the finalizer.
 	Finalizing bool
+	// Gone is true beside Finalizing if the CR is gone, by a live read, although its finalizer has not succeeded,
+	// as after somebody has removed that. Object has no more than its kind, names and UID. Only Abandon is called:
+	// it returns "" if nothing stays, and then deletes what content keeps about the CR.
+	Gone bool
 	// Interrupted is true if the CR's status shows a run whose result nobody has written: the manager
 	// that started it has stopped.
 	Interrupted bool

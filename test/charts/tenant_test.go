@@ -45,12 +45,16 @@ func ledgered(ctx context.Context, templates map[string]string, fields string) (
 	return s, tenant
 }
 
+// ledgerOf returns the namespace of the ledger of the site's operator.
+func ledgerOf(s *site.Site) string {
+	return strings.TrimPrefix(s.Options.Args[len(s.Options.Args)-1], "--leader-election-namespace=")
+}
+
 // loseLedger deletes all entries of the site's operator.
 func loseLedger(ctx context.Context, s *site.Site) {
 	GinkgoHelper()
-	namespace := strings.TrimPrefix(s.Options.Args[len(s.Options.Args)-1], "--leader-election-namespace=")
 	var entries corev1.ConfigMapList
-	Expect(k8s.List(ctx, &entries, client.InNamespace(namespace), client.HasLabels{"ensign-ledger"})).To(Succeed())
+	Expect(k8s.List(ctx, &entries, client.InNamespace(ledgerOf(s)), client.HasLabels{"ensign-ledger"})).To(Succeed())
 	Expect(entries.Items).NotTo(BeEmpty())
 	for i := range entries.Items {
 		Expect(k8s.Delete(ctx, &entries.Items[i])).To(Succeed())
@@ -253,6 +257,46 @@ var _ = Describe("a tenant that may write Secrets and CRs", func() {
 		made := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "behind-a", made)(ctx)).To(Succeed())
 		Expect(made.Data).To(Equal(map[string]string{"told": "false"}))
+		remove(ctx, cr)
+	})
+})
+
+var _ = Describe("a release whose CR goes without its finalizer", func() {
+	goes := func(ctx context.Context, cr *unstructured.Unstructured) {
+		GinkgoHelper()
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		remove(ctx, cr)
+	}
+
+	It("is named with the objects that stay, and is the next CR's", func(ctx context.Context) {
+		s, _ := ledgered(ctx, versioned, "")
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "byhand")
+		goes(ctx, cr)
+		stays := "PriorityClass " + s.Namespace + "-byhand-b"
+		Eventually(ctx, notes(cr, "FinalizerAbandoned")).Should(ConsistOf(HaveSuffix(`: the release "byhand": ` + stays)))
+		Expect(s.Log()).To(And(ContainSubstring("the resource is gone without its finalizer's success"), ContainSubstring(stays)))
+		Expect(isGone(priorityClass(s, "byhand-b"))(ctx)).To(Succeed())
+		Expect(statuses(s, "byhand")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+		cr = deployedBy(ctx, s, hello, "byhand")
+		remove(ctx, cr)
+		Expect(isGone(priorityClass(s, "byhand-b"))(ctx)).To(site.BeGone())
+		Expect(statuses(s, "byhand")(ctx)).To(BeEmpty())
+	})
+
+	It("loses its history where its objects go with the CR", func(ctx context.Context) {
+		s, _ := ledgered(ctx, map[string]string{"a.yaml": versioned["a.yaml"]}, "")
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "byhand")
+		goes(ctx, cr)
+		Eventually(ctx, statuses(s, "byhand")).Should(BeEmpty())
+		Eventually(ctx, func(ctx context.Context) ([]corev1.ConfigMap, error) {
+			var entries corev1.ConfigMapList
+			err := k8s.List(ctx, &entries, client.InNamespace(ledgerOf(s)), client.HasLabels{"ensign-ledger"})
+			return entries.Items, err
+		}).Should(BeEmpty())
+		Expect(notes(cr, "FinalizerAbandoned")(ctx)).To(BeEmpty())
+		cr = deployedBy(ctx, s, hello, "byhand")
 		remove(ctx, cr)
 	})
 })

@@ -81,6 +81,8 @@ type work struct {
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
+	// gone is true if the CR is, without its finalizer's success.
+	gone bool
 	// requested is true if somebody has asked for the run: the chart is rendered anew.
 	requested bool
 	// namespace and name are the release's.
@@ -114,7 +116,7 @@ type settings struct {
 // of its spec. A finalizer run is never refused.
 func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
 	cr := r.Object
-	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
+	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, gone: r.Gone, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {

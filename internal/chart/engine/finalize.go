@@ -181,9 +181,14 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	return notGone(r.waiting, true), true
 }
 
-// Abandon names the objects of the release that are still there.
+// Abandon names the objects of the release that are still there. After the end of the CR, that of a release
+// that the ledger knows; if there are none, the history goes.
 func (w *work) Abandon(ctx context.Context, job content.Job) string {
-	if w.name == "" {
+	if w.gone {
+		if entry, err := w.engine.ledger.Get(ctx, w.seal.Owner); err == nil && entry.Last() == nil {
+			return ""
+		}
+	} else if w.name == "" {
 		return "the resource has no release"
 	}
 	f, err := w.look(ctx, job)
@@ -191,14 +196,21 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	if err == nil {
 		r, err = w.remains(ctx, f)
 	}
-	if err != nil {
-		return fmt.Sprintf("the release %q and its objects may still be there (%s)", w.name, w.mask.Text(err.Error()))
-	}
 	left := slices.Concat(r.waiting, r.unknown)
 	for _, o := range r.there {
-		left = append(left, o.name)
+		if !release.Refers(o.live, w.seal.Owner) {
+			left = append(left, o.name)
+		}
 	}
-	if len(left) == 0 && len(f.history.Revisions) == 0 && f.entry.Last() == nil {
+	if err == nil && w.gone && len(left) == 0 {
+		if err = w.forget(ctx, f, false); err == nil {
+			return ""
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the release %q and its objects may still be there (%s)", w.name, w.mask.Text(err.Error()))
+	case len(left) == 0 && len(f.history.Revisions) == 0 && f.entry.Last() == nil:
 		return "nothing of a release is left"
 	}
 	slices.Sort(left)
