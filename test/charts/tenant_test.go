@@ -39,6 +39,7 @@ func ledgered(ctx context.Context, templates map[string]string, fields string) (
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	})
 	config := rest.CopyConfig(ground.Cluster.Config)
+	config.QPS = -1
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	tenant, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -81,6 +82,11 @@ func specified(ctx context.Context, s *site.Site, cr *unstructured.Unstructured,
 	Eventually(ctx, s.Condition(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", cr.GetGeneration())))
 }
 
+func pausedAnd(ctx context.Context, cr *unstructured.Unstructured, value string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/paused":`+value+`}}}`)))).To(Succeed())
+}
+
 // versioned has an object in its namespace, and a PriorityClass with a name of each spec.
 var versioned = map[string]string{
 	"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" }}\n  told: \"{{ .Release.IsInstall }}\""),
@@ -89,11 +95,6 @@ var versioned = map[string]string{
 }
 
 var _ = Describe("a tenant that may write Secrets and CRs", func() {
-	pausedAnd := func(ctx context.Context, cr *unstructured.Unstructured, value string) {
-		GinkgoHelper()
-		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/paused":`+value+`}}}`)))).To(Succeed())
-	}
-
 	It("cannot have the manager go on from an older record", func(ctx context.Context) {
 		s, tenant := ledgered(ctx, versioned, "")
 		s.Start(ctx, hello.Kind)

@@ -169,7 +169,8 @@ func (r *Records) Misstated(revisions []Revision) bool {
 	return slices.ContainsFunc(revisions, func(of Revision) bool { return of.Counts && r.misstated(&of) })
 }
 
-// List returns the revisions without their content, the newest first.
+// List returns the revisions without their content, the newest first. Where others have made too many, it
+// returns the first ones, and those of the ledger.
 func (r *Records) List(ctx context.Context) ([]Revision, error) {
 	var all []Revision
 	selector := labels.Set{"owner": "helm", "name": r.Name}.AsSelector().String()
@@ -186,11 +187,34 @@ func (r *Records) List(ctx context.Context) ([]Revision, error) {
 		if next = page.Continue; next == "" {
 			break
 		}
+		if len(all) > maxRevisions && len(r.Known) > 0 {
+			if all, err = r.withKnown(ctx, all); err != nil {
+				return nil, err
+			}
+			break
+		}
 		if len(all) > maxRevisions {
 			return nil, fmt.Errorf("release %q has more than %d revisions: delete Secrets with the labels %s", r.Name, maxRevisions, selector)
 		}
 	}
 	slices.SortFunc(all, func(a, b Revision) int { return b.Version - a.Version })
+	return all, nil
+}
+
+// withKnown adds the revisions of the ledger that were not listed.
+func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, error) {
+	for _, k := range r.Known {
+		if slices.ContainsFunc(all, func(listed Revision) bool { return listed.Version == k.Version }) {
+			continue
+		}
+		object, err := r.meta.Get(ctx, key(r.Name, k.Version), metav1.GetOptions{})
+		switch revision, ok := r.revision(cmp.Or(object, &metav1.PartialObjectMetadata{})); {
+		case ok:
+			all = append(all, revision)
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read revision %d of release %q: %w", k.Version, r.Name, err)
+		}
+	}
 	return all, nil
 }
 
@@ -272,12 +296,16 @@ func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
 
 // Purge deletes all revisions, sealed or not. It is the last step of a deletion.
 func (r *Records) Purge(ctx context.Context) error {
-	all, err := r.List(ctx)
-	if err != nil {
-		return err
+	for {
+		all, err := r.List(ctx)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(all) // The newest one says what is to be removed, so it goes last.
+		if err := r.delete(ctx, all, func(Revision) bool { return true }); err != nil || len(all) <= maxRevisions {
+			return err
+		}
 	}
-	slices.Reverse(all) // The newest one says what is to be removed, so it goes last.
-	return r.delete(ctx, all, func(Revision) bool { return true })
 }
 
 // delete deletes the Secrets of revisions, each as it was seen.
