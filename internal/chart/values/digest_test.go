@@ -116,7 +116,7 @@ func TestTheDigestIsTheSameAtEveryLoad(t *testing.T) {
 	dir := chart(t, umbrella).Path
 	want := digestOf(t, dir)
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
+	for range 100 {
 		if got := digestOf(t, dir); got != want {
 			t.Fatalf("the directory has the digest %s and then %s", want, got)
 		}
