@@ -30,7 +30,7 @@ var ofEnsign = []string{
 }
 
 // onlyBeside are messages that stand beside one that is in the page.
-var onlyBeside = []string{"no %s", "%s is not executable", "the Python of %s is gone", "the canary play printed nothing", "can't be used", "runs were still", "(lease %s)", "became %v"}
+var onlyBeside = []string{"no %s", "%s is not executable", "the Python of %s is gone", "the canary play printed nothing", "can't be used", "runs had not ended", "(lease %s)", "became %v"}
 
 // messages returns the texts of errors, without those that only say where another error came from.
 func (s *source) messages(dir string) []string {

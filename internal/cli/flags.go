@@ -86,7 +86,7 @@ func (f *Flags) addAPIFlags(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.ChildrenUnusedAfter, "children-unused-after", 0, "")
 	_ = set.MarkHidden("children-unused-after") // For tests, which cannot wait for ten minutes.
 	set.BoolVar(&o.ConfineToNamespace, "confine-to-namespace", false, "let runs write in the namespace of their custom resource only")
-	set.StringVar(&o.DefaultServiceAccount, "default-service-account", "", "`name` of the service account, in the namespace of each custom resource, in whose name its runs use the API, where the watch and the resource name none; default the operator's own account")
+	set.StringVar(&o.DefaultServiceAccount, "default-service-account", "", "`name` of the service account, in the namespace of each custom resource, as which its runs use the API, where the watch and the resource name none; default the operator's own account")
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
 	set.IntVar(&o.ProxyOpenPort, "proxy-open-port", 0, "`port` at 127.0.0.1 where sidecars reach the API as the manager, without a token; 0 is none")
 }

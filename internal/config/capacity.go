@@ -53,7 +53,7 @@ func WarnIfMemoryTooLow(log logr.Logger, memory uint64, warm bool) {
 		needed += minWarmServerMemory
 	}
 	if memory < needed {
-		log.Info("WARNING: the memory limit is too low for a run: the kernel will end runs or the manager; raise the limit",
+		log.Info("WARNING: the memory limit is too low for a run: the kernel will kill runs or the manager; raise the limit",
 			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(neededCold))
 	}
 }

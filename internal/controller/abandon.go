@@ -23,8 +23,8 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	if err := r.removeFinalizer(ctx, a); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("WARNING: the finalizer is removed without its success, because the annotation says so", "annotation", saysTrue(&r.Watch, a.cr, abandonSuffix), "left", left)
-	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed without its success: "+left)
+	log.FromContext(ctx).Info("WARNING: removing the finalizer although its content did not succeed, because of the annotation", "annotation", saysTrue(&r.Watch, a.cr, abandonSuffix), "left", left)
+	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed: "+left)
 	return nil
 }
 
@@ -45,8 +45,8 @@ func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 		return
 	}
 	left = "Delete by kubectl delete what is left, or create the resource again and delete it: " + left
-	log.FromContext(ctx).Info("WARNING: the resource is gone without its finalizer's success", "left", left)
-	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The resource is gone without its finalizer's success. "+left)
+	log.FromContext(ctx).Info("WARNING: the resource was deleted before its finalizer's content succeeded", "left", left)
+	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The resource was deleted before its finalizer's content succeeded. "+left)
 }
 
 // leftBehind asks the content what stays. ctx ends with the manager.

@@ -61,7 +61,7 @@ func wantAbandoned(t *testing.T, b *bench) {
 			got = append(got, event)
 		}
 	}
-	if len(got) != 1 || !strings.HasPrefix(got[0], "Warning FinalizerAbandoned The finalizer is removed without its success: the finalizer's content did not succeed") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Warning FinalizerAbandoned The finalizer is removed: the finalizer's content did not succeed") {
 		t.Errorf("want one Event that says what stays, got %q", got)
 	}
 }
@@ -160,7 +160,7 @@ func TestWhatStaysOfACRIsNamedOnce(t *testing.T) {
 			b.mustReconcile()
 			named := 0
 			for _, event := range b.events() {
-				if strings.HasPrefix(event, "Warning FinalizerAbandoned The resource is gone") && strings.HasSuffix(event, ": a Widget") {
+				if strings.HasPrefix(event, "Warning FinalizerAbandoned The resource was deleted") && strings.HasSuffix(event, ": a Widget") {
 					named++
 				}
 			}

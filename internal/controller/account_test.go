@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// granted is access that notes in whose name runs get it.
+// granted is access that notes as which account runs get it.
 type granted struct {
 	Access
 

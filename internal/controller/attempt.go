@@ -57,7 +57,7 @@ type look struct {
 	// What follows is set if content is to run: work, or why there is none for this version.
 	work    content.Work
 	refusal *content.Outcome
-	// username is the user in whose name the run uses the API; "" is the manager.
+	// username is the user as which the run uses the API; "" is the manager.
 	username string
 	period   time.Duration // between two runs; 0 is none
 	// digest is that of Reconciler.digestWith when the run began.

@@ -73,7 +73,7 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 		},
 		"a defect": {
 			content.Result{}, `"msg"="run failed" "error"=null "cr"="ns/w" "watch"="g.io/v1, Kind=Widget" "outcome"="Failed" "reason"="RunnerCrashed"`,
-			" Manifests ------------------------------------\nns/w | the run was ended by a defect", "cold", "failed",
+			" Manifests ------------------------------------\nns/w | internal error of the manager", "cold", "failed",
 			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/RunnerCrashed", "Ready": "False/RunnerCrashed", "Reconciling": "True/Retrying"},
 		},
 	} {

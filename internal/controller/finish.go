@@ -43,7 +43,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 // the conclusion has been written.
 func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
 	after := requeueAfter(a.conclusion, backoffAfter(a.state.failures, r.Defaults.MaxBackoff))
-	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.conclusion.Outcome.Reason, "requeueAfter", after)
+	log.FromContext(ctx).V(1).Info("reconcile finished", "reason", a.conclusion.Outcome.Reason, "requeueAfter", after)
 	if after > 0 {
 		a.state.due = r.Clock.Now().Add(after)
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
 func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) reconcile.Result {
 	a.conclusion.refusals++
 	if a.conclusion.refusals == 1 {
-		log.FromContext(ctx).Error(err, "the API server refuses the result; it is written again with ever longer pauses, and nothing runs for the resource until it is taken")
+		log.FromContext(ctx).Error(err, "the API server refuses the result; retrying with growing pauses. The resource does not run until the result is written")
 	}
 	return reconcile.Result{RequeueAfter: backoffAfter(a.conclusion.refusals, r.Defaults.MaxBackoff)}
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
 	b := &a.state.brake
 	if b.slowedBy != "" && b.since.IsZero() && b.takenAt(r.Clock.Now()) < bucketSize {
 		r.setSlowedBy(a, "")
-		log.FromContext(ctx).Info("the resource is not triggered too often any more; its runs are not slowed down")
+		log.FromContext(ctx).Info("triggers are back to normal; runs are no longer slowed down")
 	}
 	switch shown := status.Read(a.cr, status.SlowedDown).Message; {
 	case b.slowedBy == "" && shown == "", b.slowedBy != "" && shown == status.MessageSlowed(b.slowedBy):

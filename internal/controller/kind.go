@@ -87,7 +87,7 @@ func (s *Supervisor) awaitRemoval(ctx context.Context) {
 // logMissing logs that the kind is not served, or why that is unknown.
 func (s *Supervisor) logMissing(err error) {
 	if err != nil {
-		s.Logger.Info("the watched kind could not be looked for; it is tried again. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
+		s.Logger.Info("could not look up the watched kind; retrying. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
 		return
 	}
 	values := []any{"gvk", s.GVK.String()}

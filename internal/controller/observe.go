@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-var errPanicked = errors.New("the run was ended by a defect of the manager, which its log shows")
+var errPanicked = errors.New("internal error of the manager; its log has the stack")
 
 // observe runs the work and tells the observers when it starts and ends. The message of a failure
 // names the rights that the run lacked, that of a canceled run why it was ended. A panic is a failure: the status says so, and the usual

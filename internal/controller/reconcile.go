@@ -228,9 +228,9 @@ func (r *Reconciler) reportPaused(ctx, runCtx context.Context, a *attempt) error
 	}
 	a.mailbox.markDirty(causeResumed)
 	if by := saysTrue(&r.Watch, a.cr, pausedSuffix); by != "" {
-		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", by)
+		log.FromContext(ctx).Info("resource paused by its annotation", "annotation", by)
 	} else {
-		log.FromContext(ctx).Info("nothing is run: the resource is paused by the operator's own rule")
+		log.FromContext(ctx).Info("resource paused by the program's function Paused")
 	}
 	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }

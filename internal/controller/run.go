@@ -122,7 +122,7 @@ func (r *Reconciler) lock(ctx context.Context, a *attempt) (unlock func(), err e
 	unlock, err = r.Locks.Lock(ctx, a.cr.GetUID())
 	waits := errors.Is(err, ErrLocked)
 	if waits && !a.state.locked {
-		log.FromContext(ctx).Info("the run waits until that of the shard that had the resource has ended", "reason", err.Error())
+		log.FromContext(ctx).Info("waiting for the resource's run in another shard to end", "reason", err.Error())
 	}
 	a.state.locked = waits
 	return unlock, err
@@ -138,7 +138,7 @@ func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job conte
 // however well the run ended.
 func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
 	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing {
-		log.FromContext(ctx).Info("WARNING: what the finalizer's run has created goes with the resource, because it belongs to it; the annotation helm.sh/resource-policy: keep on an object keeps it", "objects", created)
+		log.FromContext(ctx).Info("WARNING: objects that the finalizer's run created will be deleted with the resource, which owns them; to keep an object, annotate it with helm.sh/resource-policy: keep", "objects", created)
 	}
 }
 

@@ -22,9 +22,9 @@ var errGone error = unwanted("the custom resource is gone")
 // way, so repeating it at once does not help.
 var errRefused = errors.New("the API server refuses the change")
 
-// errFenced: this manager does not surely lead any more. The next leader does what is left
+// errFenced: this manager may have lost its lease. The next leader does what is left
 // to do for the CR.
-var errFenced = errors.New("this manager does not surely lead any more")
+var errFenced = errors.New("this manager may have lost its lease")
 
 // errPaused: the CR is paused since it was read. The next attempt reports that.
 var errPaused = errors.New("the custom resource is paused")

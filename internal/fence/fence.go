@@ -9,7 +9,7 @@ import (
 )
 
 // ErrLost means that the lease is not surely held any more.
-var ErrLost = errors.New("the lease is not surely held any more")
+var ErrLost = errors.New("this manager may have lost its lease")
 
 const (
 	// safetyMargin allows for differences of clocks and for delays of schedulers.

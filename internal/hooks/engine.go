@@ -135,7 +135,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		job.Working("the hooks before the run")
 	}
 	if err := hooks.before(ctx, w.request); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("a hook ends the attempt before its run", "message", message(err))
+		logr.FromContextOrDiscard(ctx).Info("a hook ended the reconcile before the run", "message", message(err))
 		return content.Result{Outcome: failure(ctx, err)}
 	}
 	result := w.Work.Run(ctx, job)
@@ -150,7 +150,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		job.Working("the hooks after the run")
 	}
 	if err := hooks.after(ctx, w.request, result.Outcome); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("a hook fails the attempt after its run", "message", message(err))
+		logr.FromContextOrDiscard(ctx).Info("a hook failed the reconcile after the run", "message", message(err))
 		if result.Outcome.Verdict == content.Failed {
 			result.Outcome.Message = content.Shown(result.Outcome.Message + "\n" + message(err))
 			return result
@@ -185,7 +185,7 @@ func (w *failing) Abandon(ctx context.Context, job content.Job) string {
 
 // Run implements content.Work.
 func (w *failing) Run(ctx context.Context, _ content.Job) content.Result {
-	logr.FromContextOrDiscard(ctx).Info("a hook ends the attempt before its run", "message", message(w.err))
+	logr.FromContextOrDiscard(ctx).Info("a hook ended the reconcile before the run", "message", message(w.err))
 	return content.Result{Outcome: failure(ctx, w.err)}
 }
 

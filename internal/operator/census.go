@@ -90,11 +90,11 @@ func (c *census) saySelector(ctx context.Context) (*coordinationv1.Lease, error)
 		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("say what the shard selects: %w", err)
+		return nil, fmt.Errorf("encode the shard's selector: %w", err)
 	}
 	own, err := c.leases.Patch(ctx, c.lease, types.MergePatchType, says, metav1.PatchOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("say at the lease what the shard selects: %w", err)
+		return nil, fmt.Errorf("write the shard's selector to the lease: %w", err)
 	}
 	return own, nil
 }

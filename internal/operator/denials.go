@@ -67,7 +67,7 @@ func (d *denials) say() string {
 		named += fmt.Sprintf(" (and %d more)", more)
 	}
 	if d.username != "" {
-		return "the account " + d.username + ", in whose name this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")" + d.ofNamespace()
+		return "the account " + d.username + ", as which this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")" + d.ofNamespace()
 	}
 	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
 }

@@ -19,7 +19,7 @@ func TestDenialsSayWhatToDo(t *testing.T) {
 		"one":                        {[]access.Denial{maps}, "the operator's account may not create configmaps in the namespace demo: `ensign rbac"},
 		"the same again":             {[]access.Denial{maps, maps}, "may not create configmaps in the namespace demo: "},
 		"several, in whatever order": {[]access.Denial{maps, {Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale"}}, "may not create configmaps in the namespace demo, patch deployments/scale of the group apps: "},
-		"of another account":         {[]access.Denial{{Username: "system:serviceaccount:demo:deployer", Verb: "create", Resource: "configmaps", Namespace: "demo"}}, "the account system:serviceaccount:demo:deployer, in whose name this resource's runs use the API (serviceAccountName), may not create configmaps in the namespace demo: give it"},
+		"of another account":         {[]access.Denial{{Username: "system:serviceaccount:demo:deployer", Verb: "create", Resource: "configmaps", Namespace: "demo"}}, "the account system:serviceaccount:demo:deployer, as which this resource's runs use the API (serviceAccountName), may not create configmaps in the namespace demo: give it"},
 		"the right to act as it":     {[]access.Denial{{Verb: "impersonate", Resource: "serviceaccounts", Namespace: "demo"}}, "the operator's account may not impersonate serviceaccounts in the namespace demo: `ensign rbac"},
 		"text of a client":           {[]access.Denial{{Verb: "get", Resource: "a\x1b[2J\nb", Namespace: strings.Repeat("ä", 300)}}, `may not get a\x1b[2J\nb in the namespace ää`},
 	} {

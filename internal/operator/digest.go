@@ -95,7 +95,7 @@ func (a *ansibleWing) nameChanges(settings []string) {
 			changed = append(changed, files.ChangedSince(info.ModTime(), skip, path)...)
 		}
 		const most = 10
-		a.options.Logger.Info("the content is not that of the last start: resources that succeeded run again", "changed", changed[:min(most, len(changed))], "count", len(changed))
+		a.options.Logger.Info("the content has changed since the last start: resources that succeeded run again", "changed", changed[:min(most, len(changed))], "count", len(changed))
 	}
 	if err := os.WriteFile(record, []byte(digests), 0o600); err != nil {
 		a.options.Logger.Info("the next start will not name changed files", "reason", err.Error())

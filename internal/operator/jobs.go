@@ -126,7 +126,7 @@ func ownPod(ctx context.Context, o config.Options, kube kubernetes.Interface, na
 	}
 	pod, err := kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		o.Logger.Error(err, "the operator's own pod can't be read, after which the pods of runs are made; POD_NAME says its name where that is not the host's", "pod", name)
+		o.Logger.Error(err, "could not read the operator's own pod, the template for pods of runs; set POD_NAME if its name is not the host's", "pod", name)
 		return nil
 	}
 	return pod

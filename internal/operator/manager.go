@@ -232,7 +232,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	c, err := m.compose(ctx, list)
 	defer c.close()
 	if ctx.Err() != nil {
-		m.options.Logger.Info("stopped before it began")
+		m.options.Logger.Info("stopped during the start")
 		return nil
 	}
 	if err != nil {

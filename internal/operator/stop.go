@@ -76,7 +76,7 @@ func (s stopper) drain(ctx context.Context) error {
 	}
 	s.runs.Stop()
 	if err := s.waitForRuns(s.grace - s.grace/10); err != nil {
-		s.log.Error(err, "not every run was reported within the graceful shutdown timeout")
+		s.log.Error(err, "could not write every run's result within the graceful shutdown timeout")
 		return nil
 	}
 	s.stopping.Store(s.lost() == nil)
@@ -90,7 +90,7 @@ func (s stopper) watchLease(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-s.fence.Lost():
-		s.log.Info("the lease is not surely held any more: all runs are ended, nothing is written")
+		s.log.Info("this manager may have lost its lease: ending all runs, writing nothing")
 		return fence.ErrLost
 	}
 }
@@ -133,7 +133,7 @@ func (s stopper) lost() error {
 func (s stopper) waitForRuns(limit time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	if limit >= 0 {
-		ctx, cancel = context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs were still live after %s", limit))
+		ctx, cancel = context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs had not ended after %s", limit))
 	}
 	defer cancel()
 	return s.runs.Wait(ctx)

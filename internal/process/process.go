@@ -142,7 +142,7 @@ func (p *Process) read(read func(io.Reader) error) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			p.panicStack = debug.Stack()
-			err = fmt.Errorf("a defect of the manager, met at a job event: %v; its log has more, please report it", what)
+			err = fmt.Errorf("internal error of the manager at a job event: %v; its log has the stack, please report it", what)
 			_, _ = io.Copy(io.Discard, p.records) // The run must not wait for a reader.
 		}
 	}()
@@ -170,12 +170,12 @@ func (p *Process) Wait(ctx context.Context, grace time.Duration) (code int, caus
 	cause = context.Cause(ctx)
 	log := logr.FromContextOrDiscard(ctx)
 	if strays := p.tree.End(strayGrace); strays.Left > 0 {
-		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", strays.Left)
+		log.Info("cannot end all processes of a run: the kill is forbidden, or the kernel still holds them", "count", strays.Left)
 	}
 	p.tree.Close()
 	err = p.drain()
 	if p.panicStack != nil {
-		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.panicStack))
+		log.Error(err, "could not read all events of a run", "stack", string(p.panicStack))
 	}
 	return code, cause, err
 }

@@ -20,7 +20,7 @@ func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Reaper, err
 			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
 		}
 		if ended.Left > 0 {
-			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
+			log.Info("cannot end all processes of runs that a killed predecessor left: the kill is forbidden, or the kernel still holds them", "count", ended.Left)
 		}
 	})
 	return root, reaper, err

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
-// ServiceAccount says in whose name the runs of a watch use the API. With neither field it is the
+// ServiceAccount says as which account the runs of a watch use the API. With neither field it is the
 // manager's default. With one of them no run has the manager's own rights.
 type ServiceAccount struct {
 	// Name is that of an account in the namespace of each CR.
@@ -19,7 +19,7 @@ type ServiceAccount struct {
 	Path Path `json:",omitempty"`
 }
 
-// IsSet reports whether the watch says in whose name runs use the API.
+// IsSet reports whether the watch says as which account runs use the API.
 func (s ServiceAccount) IsSet() bool { return s.Name != "" || len(s.Path) > 0 }
 
 // Username returns the user name by which the API server knows the account of the CR's runs:
@@ -33,7 +33,7 @@ func (s ServiceAccount) Username(cr *unstructured.Unstructured, fallback string)
 	name := cmp.Or(inCR, s.Name, fallback)
 	switch {
 	case name == "" && len(s.Path) > 0:
-		return "", fmt.Errorf("%s: name the service account of the resource's namespace in whose name its runs use the API", s.Path)
+		return "", fmt.Errorf("%s: name the service account of the resource's namespace as which its runs use the API", s.Path)
 	case name == "":
 		return "", nil
 	}

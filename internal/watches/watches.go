@@ -50,7 +50,7 @@ type Watch struct {
 	// ConfineToNamespace makes the API proxy refuse writes of a run outside of its CR's
 	// namespace.
 	ConfineToNamespace bool
-	// ServiceAccount says in whose name runs use the API.
+	// ServiceAccount says as which account runs use the API.
 	ServiceAccount ServiceAccount `json:",omitzero"`
 	MarkUnsafe     bool
 	// Selector selects the CRs to run content for. It is never nil and selects all by

@@ -102,7 +102,7 @@ type Rester interface {
 
 // ErrUnwanted is in the cause of a run's context if the CR must not have this run: it is being deleted, or its
 // finalizer is removed without a run. Any other cause means that the manager stops.
-var ErrUnwanted = errors.New("the run is not wanted any more")
+var ErrUnwanted = errors.New("the CR must not have this run any more")
 
 // Lasting is Work whose run may outlive the manager that started it, outside of its process. When
 // its context ends, and not with ErrUnwanted, Run returns a Result that is Detached.

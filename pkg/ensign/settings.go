@@ -33,7 +33,7 @@ type Settings struct {
 	Health *Health `watch:"health"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
-	// ServiceAccountName is the account of each resource's namespace in whose name its runs use the
+	// ServiceAccountName is the account of each resource's namespace as which its runs use the
 	// API; "": Options.DefaultServiceAccount.
 	ServiceAccountName string `watch:"serviceAccountName"`
 	// ServiceAccountNamePath is the path to the field of the resource that names it, such as

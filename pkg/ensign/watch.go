@@ -142,7 +142,7 @@ func (w Chart) resolve(m *operator.Manager) (operator.Watch, error) {
 
 func (w Custom) resolve(m *operator.Manager) (operator.Watch, error) {
 	if w.Engine == nil {
-		return operator.Watch{}, errors.New("ensign.Custom: Engine: there is none; it is what runs the content")
+		return operator.Watch{}, errors.New("ensign.Custom: Engine is nil; give the engine that runs the content")
 	}
 	fields := fieldsOf(w.Kind, w)
 	if w.Finalizer != "" {

@@ -106,7 +106,7 @@ type Options struct {
 	NoOwnerReferences bool
 	// ConfineToNamespace lets runs write in the namespace of their CR alone.
 	ConfineToNamespace bool
-	// DefaultServiceAccount names the service account of each CR's namespace in whose name its runs
+	// DefaultServiceAccount names the service account of each CR's namespace as which its runs
 	// use the API, where neither the watch nor the CR names one; "": they have the manager's rights.
 	DefaultServiceAccount string
 	// ProxyPort is the port at 127.0.0.1 of the API proxy of runs; 0 takes any free one.

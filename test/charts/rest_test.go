@@ -215,7 +215,7 @@ var _ = It("a drift that is only warned of is told once while nothing changes", 
 	cr := r.installed(ctx, "warned")
 	r.rests(ctx, cr)
 	r.change(ctx, "warned-a")
-	const warning = "WARNING: objects of the release were changed by others"
+	const warning = "WARNING: drift detected, not repaired"
 	told := func() (int, error) {
 		text, err := r.Log()
 		return strings.Count(text, warning), err

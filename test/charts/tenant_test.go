@@ -276,7 +276,7 @@ var _ = Describe("a release whose CR goes without its finalizer", func() {
 		goes(ctx, cr)
 		stays := "PriorityClass " + s.Namespace + "-byhand-b"
 		Eventually(ctx, notes(cr, "FinalizerAbandoned")).Should(ConsistOf(HaveSuffix(`: the release "byhand": ` + stays)))
-		Expect(s.Log()).To(And(ContainSubstring("the resource is gone without its finalizer's success"), ContainSubstring(stays)))
+		Expect(s.Log()).To(And(ContainSubstring("the resource was deleted before its finalizer's content succeeded"), ContainSubstring(stays)))
 		Expect(isGone(priorityClass(s, "byhand-b"))(ctx)).To(Succeed())
 		Expect(statuses(s, "byhand")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 		cr = deployedBy(ctx, s, hello, "byhand")

@@ -65,7 +65,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 				}
 			}
 			return notes, err
-		}).Should(ConsistOf(HavePrefix("Warning The finalizer is removed without its success: the finalizer's content did not succeed")))
+		}).Should(ConsistOf(HavePrefix("Warning The finalizer is removed: the finalizer's content did not succeed")))
 	})
 
 	It("goes while its finalizer runs, which is ended, and not before it is deleted", func(ctx context.Context) {
@@ -87,14 +87,14 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 		Eventually(ctx, func(ctx context.Context) error {
 			return k8s.Get(ctx, client.ObjectKey{Name: p.Namespace}, &corev1.Namespace{})
 		}).Should(MatchError(ContainSubstring("not found")))
-		logs(ContainSubstring("the finalizer is removed without its success"))
+		logs(ContainSubstring("removing the finalizer although its content did not succeed"))
 	})
 
 	It("is told what its finalizer has created in vain", func(ctx context.Context) {
 		cr := made(ctx, map[string]any{})
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		gone(ctx, cr)
-		logs(MatchRegexp(`what the finalizer's run has created goes with the resource.*"objects": \["ConfigMap ` + p.Namespace + `/backup"\]`))
+		logs(MatchRegexp(`objects that the finalizer's run created will be deleted with the resource.*"objects": \["ConfigMap ` + p.Namespace + `/backup"\]`))
 		Eventually(ctx, field(p.configMap("backup"), "metadata", "name")).Should(BeEmpty())
 	})
 })

@@ -94,7 +94,7 @@ var _ = Describe("drift at length", func() {
 		Eventually(standby.Log).Should(ContainSubstring("ttempting to acquire leader lease"))
 		remove(ctx, child)
 		p.Settles(cr, 2)
-		Expect(standby.Log()).NotTo(Or(ContainSubstring("following a kind"), ContainSubstring("run started")))
+		Expect(standby.Log()).NotTo(Or(ContainSubstring("watching a kind of children"), ContainSubstring("run started")))
 		By("ending the leader")
 		Expect(p.Stop()).To(Succeed())
 		Expect(standby.Ready(ctx, "Box")).To(Succeed())

@@ -37,7 +37,7 @@ var _ = Describe("a live run of a manager with few rights", Ordered, ContinueOnF
 	row("§7 forbidden kind", "is told of in the log, and harms no other", func(ctx context.Context) {
 		w.box.Do(ctx, http.MethodPost, clusterRoles, clusterRole("few-"+w.Namespace))
 		w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
-		Eventually(w.Log).Should(MatchRegexp(`can't be watched.*clusterroles.*forbidden`))
+		Eventually(w.Log).Should(MatchRegexp(`cannot watch the kind.*clusterroles.*forbidden`))
 		w.Watched(ctx, "configmaps")
 	})
 	row("§7 unused watches", "end when there are no children any more", func(ctx context.Context) {

@@ -99,7 +99,7 @@ func annotate(ctx context.Context, object client.Object, name, value string) {
 // pauses are those that followed the attempts of a CR, as the log for debugging tells.
 func pauses(s *site.Site, cr client.Object) func() ([]string, error) {
 	name := strings.TrimPrefix(cr.GetNamespace()+"/"+cr.GetName(), "/")
-	line := regexp.MustCompile(`attempt finished.*"object": "` + regexp.QuoteMeta(name) + `".*"requeueAfter": "([^"]*)"`)
+	line := regexp.MustCompile(`reconcile finished.*"object": "` + regexp.QuoteMeta(name) + `".*"requeueAfter": "([^"]*)"`)
 	return func() ([]string, error) {
 		text, err := s.Log()
 		var all []string

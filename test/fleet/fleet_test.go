@@ -207,7 +207,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Expect(out).To(And(ContainSubstring("run started"), ContainSubstring("\n"+d.Namespace+"/bad | TASK [greeting : Require a friendly word] ****\n"), ContainSubstring("run failed")))
 		Expect(out).NotTo(ContainSubstring(d.Namespace + "/good"))
 		out, _ = d.here(0, "logs", "greeting/good", "--file", d.LogFile())
-		Expect(out).To(And(ContainSubstring("run succeeded"), ContainSubstring("the resource is paused by its annotation")))
+		Expect(out).To(And(ContainSubstring("run succeeded"), ContainSubstring("resource paused by its annotation")))
 		Expect(out).NotTo(Or(ContainSubstring(d.Namespace+"/bad"), ContainSubstring("starting"), ContainSubstring("watching")))
 	})
 	It("read it from the pods of managers, and follow one that comes later", func(ctx context.Context) {

@@ -88,7 +88,7 @@ var _ = Describe("a run in a Job", func() {
 		Expect(o.Log()).NotTo(ContainSubstring("run canceled"))
 		lines, err := o.ensign(ctx, "logs", "work/long", "-n", o.Namespace, "--file", o.LogFile())
 		Expect(err).NotTo(HaveOccurred())
-		Expect(lines).To(ContainSubstring("the run goes on, which an earlier manager began in a Job"))
+		Expect(lines).To(ContainSubstring("resuming a run that an earlier manager began in a Job"))
 		took := regexp.MustCompile(`run succeeded.*"seconds": ([\d.]+)`).FindStringSubmatch(lines)
 		Expect(took).To(HaveLen(2), lines)
 		Expect(strconv.ParseFloat(took[1], 64)).To(BeNumerically(">=", 6), "not only what this manager saw of it")

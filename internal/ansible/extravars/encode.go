@@ -82,7 +82,7 @@ func (e encoder) append(out []byte, value any) ([]byte, error) {
 	case json.Number:
 		return append(out, value...), nil
 	default:
-		return nil, fmt.Errorf("a %T has no place in JSON", value)
+		return nil, fmt.Errorf("a %T cannot be encoded as JSON", value)
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *Server) note(served bool) (repeated bool) {
 // off tells of a mechanism that is off, and why.
 func (s *Server) off(mechanism, cause string, _ bool) {
 	s.OnOff(mechanism)
-	s.Logger.Info("WARNING: a mechanism of warm runs is off, because what is installed lacks what it needs; runs take longer", "mechanism", mechanism, "cause", cause)
+	s.Logger.Info("WARNING: a mechanism of warm runs is off, because something that it needs is not installed; runs take longer", "mechanism", mechanism, "cause", cause)
 }
 
 // level is the verbosity of a message that may be repeated many times.

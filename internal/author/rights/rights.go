@@ -78,7 +78,7 @@ type Unknown struct {
 // Needs are all rights that an operator needs.
 type Needs struct {
 	All []Need
-	// Accounts are the rights of the accounts in whose name runs use the API, in the namespaces of
+	// Accounts are the rights of the accounts as which runs use the API, in the namespaces of
 	// their custom resources.
 	Accounts []Need
 	Unknown  []Unknown
@@ -184,7 +184,7 @@ func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 		c.manager(at, group, resource, where+", its references", "list", "watch")
 	}
 	if c.inName {
-		c.All = append(c.All, Need{Right: actsAs(w.ServiceAccount), Where: where + ", in whose name its runs use the API", At: at})
+		c.All = append(c.All, Need{Right: actsAs(w.ServiceAccount), Where: where + ", as which its runs use the API", At: at})
 	}
 	if w.Job != nil {
 		c.jobs(at)

@@ -61,7 +61,7 @@ func (n Needs) Write(out io.Writer, name string, has map[Scope]string) error {
 		text.WriteString(rules)
 	}
 	if rules := (Needs{All: n.Accounts}).rules(Manager); rules != "" {
-		fmt.Fprintf(&text, "---\n# For the service accounts in whose name runs use the API: bind it to them in the namespaces of their resources.\n")
+		fmt.Fprintf(&text, "---\n# For the service accounts as which runs use the API: bind it to them in the namespaces of their resources.\n")
 		fmt.Fprintf(&text, header, "ClusterRole", name+"-account")
 		text.WriteString(rules)
 	}

@@ -181,7 +181,7 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		return fmt.Errorf("%s:%d: no YAML; correct the file, then repeat the command: %w", name, source.ErrorLine(err), err)
+		return fmt.Errorf("%s:%d: invalid YAML; correct the file, then repeat the command: %w", name, source.ErrorLine(err), err)
 	}
 	spec := object{"type": "object", anything: true}
 	if len(document.Content) > 0 {

@@ -259,7 +259,7 @@ func TestADefinitionFromValues(t *testing.T) {
 	if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), "--crd-from-values is for content that is there") {
 		t.Errorf("got %v", err)
 	}
-	for text, want := range map[string]string{"- a\n": "a mapping of names", "a: b: c\n": "values.yaml:1: no YAML; correct the file"} {
+	for text, want := range map[string]string{"- a\n": "a mapping of names", "a: b: c\n": "values.yaml:1: invalid YAML; correct the file"} {
 		scratch.Write(t, filepath.Dir(values), map[string]string{"values.yaml": text})
 		k := Kind{Group: "apps", Version: "v1", Kind: "Cache", ValuesFile: values, DefinitionOnly: true}
 		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), want) {

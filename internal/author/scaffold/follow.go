@@ -124,7 +124,7 @@ func (f *follower) misfits(path, name string, value, schema *yaml.Node, added ma
 		}
 		choices := valueOf(schema, "enum")
 		if choices != nil && !slices.ContainsFunc(choices.Content, func(n *yaml.Node) bool { return n.Value == value.Value }) {
-			f.note(path, value.Line, "%s is none of the choices of the CRD: %s", name, flow(choices))
+			f.note(path, value.Line, "%s is not one of the CRD's choices: %s", name, flow(choices))
 		}
 	}
 }

@@ -86,7 +86,7 @@ func listAt(text []byte, keys []string) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("1: the file is empty: write [] for a list without items, then repeat the command")
 	case err != nil:
-		return nil, fmt.Errorf("%d: no YAML, so nothing can be added: correct the file, then repeat the command: %w", source.ErrorLine(err), err)
+		return nil, fmt.Errorf("%d: invalid YAML: correct the file, then repeat the command: %w", source.ErrorLine(err), err)
 	}
 	node := document.Content[0]
 	for _, name := range keys {

@@ -39,10 +39,10 @@ func TestInsert(t *testing.T) {
 
 func TestFilesThatNothingCanBeAddedTo(t *testing.T) {
 	for path, test := range map[string]struct{ text, want string }{
-		"watches.yaml":                   {"- group: g\n  version: v1\n   kind: K\n", "watches.yaml:3: no YAML, so nothing can be added: correct the file"},
+		"watches.yaml":                   {"- group: g\n  version: v1\n   kind: K\n", "watches.yaml:3: invalid YAML: correct the file"},
 		"config/rbac/kustomization.yaml": {"# nothing\n", "config/rbac/kustomization.yaml:1: the file is empty: write [] for"},
 		"config/rbac/role.yaml":          {"kind: ClusterRole\nrules: {}\n", "config/rbac/role.yaml:2: a list is needed here, such as []; correct the file"},
-		"PROJECT":                        {"a: b: c\n", "PROJECT:1: no YAML; correct the file"},
+		"PROJECT":                        {"a: b: c\n", "PROJECT:1: invalid YAML; correct the file"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			dir := newProject(t)

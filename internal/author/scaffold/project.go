@@ -134,7 +134,7 @@ func (p *Plan) project() (project Project, err error) {
 		return project, fmt.Errorf("read the project: %w", err)
 	}
 	if err := yaml.Unmarshal(text, &project); err != nil {
-		return project, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, source.ErrorLine(err), err)
+		return project, fmt.Errorf("%s:%d: invalid YAML; correct the file, which init and create api keep: %w", projectFile, source.ErrorLine(err), err)
 	}
 	if project.Domain == "" || project.ProjectName == "" {
 		return project, fmt.Errorf("%s: domain and projectName are needed: add them, as in domain: example.com", projectFile)

@@ -92,7 +92,7 @@ func TestWhatNoLongerFitsIsNamed(t *testing.T) {
 	notes := again(t, dir, "{mode: {choices: [b, c], default: b}, size: {type: str, default: \"3\"}, users: {type: list, elements: dict, options: {name: {required: true}}}}")
 	for _, want := range []string{
 		"config/samples/myapp_v1_mysqlcluster.yaml:7: the CRD has no field spec.message any more: remove it here",
-		"config/samples/myapp_v1_mysqlcluster.yaml:8: spec.mode is none of the choices of the CRD: [b, c]",
+		"config/samples/myapp_v1_mysqlcluster.yaml:8: spec.mode is not one of the CRD's choices: [b, c]",
 		"config/samples/myapp_v1_mysqlcluster.yaml:11: the CRD has no field spec.users[1].old any more",
 		"config/samples/myapp_v1_mysqlcluster.yaml:11: spec.users[1].name is required and not here",
 		"config/samples/myapp_v1_mysqlcluster.yaml:12: spec.size is not of type string, which the CRD requires",

@@ -152,7 +152,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	}
 	helm, ok := r.config.KubeClient.(*kube.Client)
 	if !ok {
-		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
+		return nil, fmt.Errorf("prepare Helm: unexpected type of its client: %T", r.config.KubeClient)
 	}
 	r.client = &helmclient.Client{
 		Client: helm, Objects: r.cluster.Client, Timeout: o.Timeout, Until: time.Now().Add(o.Timeout),

@@ -117,7 +117,7 @@ func (w *work) tellDrift(ctx context.Context, found objects.Found) {
 	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
 		return
 	}
-	w.log(ctx).Info("WARNING: objects of the release were changed by others, and are left so", "objects", objects)
+	w.log(ctx).Info("WARNING: drift detected, not repaired (drift: warn)", "objects", objects)
 	w.event(corev1.EventTypeWarning, eventDrifted, "Compare", objects)
 }
 

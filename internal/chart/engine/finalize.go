@@ -49,9 +49,9 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		if !w.namespaceGoes(ctx, f) {
 			return w.waitsForRecord(f)
 		}
-		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more, and the namespace is being deleted: no hook of its deletion can run")
+		w.tell(ctx, eventHooksSkipped, "The release has no record any more, and the namespace is being deleted: the hooks of its deletion are skipped")
 	case f.State == release.Absent && len(f.history.Known) == 0 && w.hadRelease():
-		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more: no hook of its deletion can run")
+		w.tell(ctx, eventHooksSkipped, "The release has no record any more: the hooks of its deletion are skipped")
 	}
 	left, refused, err := w.removeRemains(ctx, f)
 	if err == nil && len(left) > 0 {

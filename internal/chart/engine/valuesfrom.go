@@ -107,9 +107,9 @@ func (w *work) readSources(ctx context.Context, s site) (found []values.From, er
 		case !there && source.Optional:
 			continue
 		case object == nil:
-			return nil, valuesError{fmt.Errorf("valuesFrom: there is no %s %q in the namespace %s; this goes on as soon as there is", source.Kind, source.Name, w.cr.GetNamespace())}
+			return nil, valuesError{fmt.Errorf("valuesFrom: %s %q not found in the namespace %s; the resource runs again when it exists", source.Kind, source.Name, w.cr.GetNamespace())}
 		case !there:
-			return nil, valuesError{fmt.Errorf("valuesFrom: the %s %q has no key %q; this goes on as soon as it has", source.Kind, source.Name, source.Key)}
+			return nil, valuesError{fmt.Errorf("valuesFrom: the %s %q has no key %q; the resource runs again when it has", source.Kind, source.Name, source.Key)}
 		}
 		from := values.From{ValuesSource: source, Data: data}
 		if source.Kind == watches.SecretKind {

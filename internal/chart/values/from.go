@@ -92,7 +92,7 @@ func setAt(values map[string]any, path []string, value string) error {
 		}
 		inner, ok := next.(map[string]any)
 		if !ok {
-			return fmt.Errorf("targetPath %q leads through %q, which an earlier object has made no mapping", shownPath(path), shownPath(path[:i+1]))
+			return fmt.Errorf("targetPath %q: an earlier object set %q to a value that is not a mapping", shownPath(path), shownPath(path[:i+1]))
 		}
 		values = inner
 	}

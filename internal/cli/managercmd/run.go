@@ -80,7 +80,7 @@ func runManager(ctx context.Context, o config.Options) error {
 	}
 	list, err := mgr.LoadWatches(ctx, o.WatchesFile)
 	if ctx.Err() != nil {
-		o.Logger.Info("stopped before it began")
+		o.Logger.Info("stopped during the start")
 		return nil //nolint:nilerr // It was asked to stop.
 	}
 	if err != nil {

@@ -169,7 +169,7 @@ func Slowed(generation int64, by string) Report {
 
 // MessageSlowed says by what a CR's runs are slowed down.
 func MessageSlowed(by string) string {
-	return "Runs are slowed down, because the resource is triggered again and again, perhaps by its own runs: " + by
+	return "Too many triggers, perhaps by its own runs; runs are slowed down: " + by
 }
 
 // Progress is what a run is at.

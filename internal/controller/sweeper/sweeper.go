@@ -64,10 +64,10 @@ func (s Sweeper) Start(ctx context.Context) error {
 func (s Sweeper) sweep(ctx context.Context) {
 	removed, err := s.removeOrphans(ctx)
 	if len(removed) > 0 {
-		s.Logger.Info("removed the run directories of custom resources that are gone", "count", len(removed))
+		s.Logger.Info("removed the run directories of deleted resources", "count", len(removed))
 	}
 	if err != nil && ctx.Err() == nil {
-		s.Logger.Error(err, "run directories of custom resources that are gone may be left until the next look")
+		s.Logger.Error(err, "could not remove the run directories of deleted resources; retrying later")
 	}
 }
 

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	assignment, err := a.claim(ctx)
 	if errors.Is(err, errTaken) {
 		// The end of this pod, whichever it is, would make Kubernetes end the other one.
-		o.Logger.Info("another pod of the Job has the run, so that this one does nothing; Kubernetes will end it")
+		o.Logger.Info("another pod of the Job has the run; this pod does nothing until Kubernetes ends it")
 		<-ctx.Done()
 		return nil
 	}

@@ -193,7 +193,7 @@ func (x *Runner) End(ctx context.Context, uid string) error {
 	if job.Labels[template.OperatorLabel] != x.operator || err != nil && len(x.left(job.Name, "")) == 0 {
 		return nil
 	}
-	log.FromContext(ctx).Info("the Job that an earlier manager has left is removed, because nothing is to run for the resource now", "job", job.Name)
+	log.FromContext(ctx).Info("removing the Job of an earlier manager, because the resource must not run now", "job", job.Name)
 	return x.removeAndWait(ctx, job)
 }
 

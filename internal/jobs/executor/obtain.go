@@ -100,7 +100,7 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	case fate == adopt && (!r.resumes || there.Annotations[template.ClaimAnnotation] != ""):
 		return there, nil
 	case fate == outlive:
-		log.FromContext(ctx).Info("an earlier run of the resource, which was asked for something else, goes on in its Job; this one waits for its end", "job", there.Name)
+		log.FromContext(ctx).Info("waiting for the Job of an earlier run with another request", "job", there.Name)
 		if result := x.follow(ctx, r.predecessor(), there); result.Detached {
 			return nil, context.Cause(ctx)
 		}

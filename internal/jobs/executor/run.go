@@ -149,7 +149,7 @@ func (r *run) place(place, waits string) {
 func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
 	if r.adopted {
-		log.Info("the run goes on, which an earlier manager began in a Job")
+		log.Info("resuming a run that an earlier manager began in a Job")
 	}
 	pause := lookPause
 	timer := time.NewTimer(lookPause)

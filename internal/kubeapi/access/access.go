@@ -29,7 +29,7 @@ func (o Owner) String() string {
 // Session is the access of one run to the API. Two sessions are the same if their pointers are.
 type Session struct {
 	Owner Owner
-	// Username is the API server's user name in whose name every request of the run is made; "" for
+	// Username is the API server's user name as which every request of the run is made; "" for
 	// the manager's own.
 	Username string
 	// Labels are set on the objects that the run writes.

@@ -294,7 +294,7 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 	next.live(configMaps)
 	next.remove(configMaps, object("ConfigMap", "c"))
 	next.notified("Widget ns/w uid-w")
-	next.logged("can't be watched")
+	next.logged("cannot watch the kind")
 	next.eventually(func() bool { return slices.Equal(record.of(widgets), want[:1]) }, func() string { return cmp.Diff(want[:1], record.of(widgets)) })
 	if next.isFollowed(roles) {
 		t.Error("a forbidden kind is still followed")

@@ -110,7 +110,7 @@ func (c *Children) follow(kind Kind) *followedKind {
 		informer, release := c.options.Informers.Use(informers.Key{Resource: resource, Namespace: namespace}, f)
 		f.informers = append(f.informers, namespaceInformer{namespace, informer, release})
 	}
-	c.options.Logger.Info("following a kind for its objects' changes", "resource", resource.GroupResource().String(), "version", resource.Version)
+	c.options.Logger.Info("watching a kind of children", "resource", resource.GroupResource().String(), "version", resource.Version)
 	return f
 }
 
@@ -154,7 +154,7 @@ func (c *Children) unfollow(resource schema.GroupResource, f *followedKind) {
 	for _, informer := range f.informers {
 		go informer.release() // It may wait for a handler that waits for the lock.
 	}
-	c.options.Logger.Info("following a kind no longer", "resource", resource.String())
+	c.options.Logger.Info("stopped watching a kind of children", "resource", resource.String())
 }
 
 // lastingRefusal returns the API server's refusal once it has lasted for refusalGrace; nil before

@@ -24,7 +24,7 @@ func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
 			s := newStage(t, Options{Record: record})
 			s.refuse("configmaps", refusal)
 			s.start().listen()
-			s.logged("can't be watched; it is tried again")
+			s.logged("cannot watch the kind; retrying")
 			s.maintain(time.Now()) // It has seen the refusal.
 			s.refuse("configmaps", nil)
 			s.live(configMaps)
@@ -80,7 +80,7 @@ func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
 	s := newStage(t, Options{Record: record})
 	s.refuse("accounts v0", apierrors.NewNotFound(oldAccounts.GroupResource(), ""))
 	s.start().listen()
-	s.logged("can't be watched; it is tried again")
+	s.logged("cannot watch the kind; retrying")
 	child := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), ownedBy(gadgets, "g")))
 	s.live(accounts)
 	s.store(accounts, edited(child, saying("two")))

@@ -194,7 +194,7 @@ func (i *Informer) requestFailed(ctx context.Context, err error) {
 	i.setState(Failing)
 	if time.Since(i.lastLogged) >= logInterval {
 		i.lastLogged = time.Now()
-		i.log.Info("a kind can't be watched; it is tried again, and others are not affected", "error", err.Error(), "remedy", remedy(i.key, err))
+		i.log.Info("cannot watch the kind; retrying. Other kinds are not affected", "error", err.Error(), "remedy", remedy(i.key, err))
 	}
 }
 

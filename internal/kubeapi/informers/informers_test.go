@@ -366,7 +366,7 @@ func TestAnInformerIsNotLiveBetweenWatches(t *testing.T) {
 		c.refuse(apierrors.NewResourceExpired("too old"))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		lines := told.has("can't be watched")
+		lines := told.has("cannot watch the kind")
 		c.refuse(nil)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -120,6 +120,6 @@ func (g recoveringHandler) OnDelete(object any) {
 
 func (g recoveringHandler) recover() {
 	if r := recover(); r != nil {
-		g.log.Error(fmt.Errorf("panic: %v", r), "could not take note of a change; the event is lost", "stack", string(debug.Stack()))
+		g.log.Error(fmt.Errorf("panic: %v", r), "panic while a change was handled; the event is lost", "stack", string(debug.Stack()))
 	}
 }

@@ -34,7 +34,7 @@ func TestNothingIsForwardedWithoutTheLease(t *testing.T) {
 	lease.closed.Store(true)
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		code, answer := run.do(method, "/api/v1/namespaces/ns/configmaps", `{"metadata":{"name":"c"}}`, nil)
-		if code != http.StatusServiceUnavailable || !strings.Contains(answer, "lease is not surely held") || !strings.Contains(answer, `"reason":"ServiceUnavailable"`) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(answer, "may have lost its lease") || !strings.Contains(answer, `"reason":"ServiceUnavailable"`) {
 			t.Errorf("%s: want 503 with the reason, got %d %s", method, code, answer)
 		}
 	}

@@ -75,7 +75,7 @@ func (q *request) readsOnly() bool {
 // impersonates reports whether the client asks to act as another account.
 func (q *request) impersonates() bool { return impersonation(q.Header) != "" }
 
-// username returns the user in whose name the run makes all requests; "" for the manager. A request
+// username returns the user as which the run makes all requests; "" for the manager. A request
 // to the open port is of no run.
 func (q *request) username() string {
 	if q.session == nil {

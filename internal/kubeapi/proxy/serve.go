@@ -142,7 +142,7 @@ func (p *Proxy) isOwner(q *request) (bool, error) {
 // checkFence refuses each request once another replica may be the leader.
 func (p *Proxy) checkFence(http.ResponseWriter, *request) error {
 	if p.fence != nil && !p.fence.Held() {
-		return refusal(http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may lead, and this run is being ended")
+		return refusal(http.StatusServiceUnavailable, "this manager may have lost its lease; another replica may lead, and this run is being ended")
 	}
 	return nil
 }

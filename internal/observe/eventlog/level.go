@@ -25,7 +25,7 @@ func ParseLevel(text string) (Level, error) {
 			return level, nil
 		}
 	}
-	return Nothing, fmt.Errorf("%q is none of Nothing, Tasks, Everything", text)
+	return Nothing, fmt.Errorf("%q: allowed are Nothing, Tasks and Everything", text)
 }
 
 // String returns the level's name, as ParseLevel reads it.

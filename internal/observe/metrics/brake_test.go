@@ -26,7 +26,7 @@ func TestTriggersThatWaitAreCountedByWhatHoldsThem(t *testing.T) {
 # TYPE ensign_operator_held_triggers_total counter
 ensign_operator_held_triggers_total{GVK="g/v1, Kind=K",by="backoff"} 1
 ensign_operator_held_triggers_total{GVK="g/v1, Kind=K",by="bucket"} 2
-# HELP ensign_operator_slowed_resources Resources whose runs are slowed down because they are triggered again and again.
+# HELP ensign_operator_slowed_resources Resources whose runs are slowed down because of too many triggers.
 # TYPE ensign_operator_slowed_resources gauge
 ensign_operator_slowed_resources{GVK="g/v1, Kind=K"} 3
 `

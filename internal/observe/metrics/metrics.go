@@ -98,7 +98,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ensign_operator_held_triggers_total", Help: "How often a resource began to wait with a trigger of its next run: for the pause after a failure (backoff), or because it was triggered too often (bucket).",
 		}, []string{labelGVK, labelBy}),
 		slowed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ensign_operator_slowed_resources", Help: "Resources whose runs are slowed down because they are triggered again and again.",
+			Name: "ensign_operator_slowed_resources", Help: "Resources whose runs are slowed down because of too many triggers.",
 		}, []string{labelGVK}),
 		unselected: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ensign_operator_unselected_resources", Help: "Resources that no shard selects, as one of the shards counts them each minute.",

@@ -18,7 +18,7 @@ func NewWarm() *Warm {
 			Name: "ensign_operator_module_runs_total", Help: "Modules of warm runs, by mode (warm or cold) and the reason of cold ones.",
 		}, []string{"mode", "reason"}),
 		off: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ensign_operator_warm_mechanism_off", Help: "1 for a mechanism of warm runs that is off because what is installed lacks what it needs.",
+			Name: "ensign_operator_warm_mechanism_off", Help: "1 for a mechanism of warm runs that is off because something that it needs is not installed.",
 		}, []string{"mechanism"}),
 	}
 }

@@ -29,7 +29,7 @@ ansible_operator_warm_fallbacks_total{reason="starting"} 2
 # TYPE ensign_operator_module_runs_total counter
 ensign_operator_module_runs_total{mode="cold",reason="become"} 1
 ensign_operator_module_runs_total{mode="warm",reason=""} 1
-# HELP ensign_operator_warm_mechanism_off 1 for a mechanism of warm runs that is off because what is installed lacks what it needs.
+# HELP ensign_operator_warm_mechanism_off 1 for a mechanism of warm runs that is off because something that it needs is not installed.
 # TYPE ensign_operator_warm_mechanism_off gauge
 ensign_operator_warm_mechanism_off{mechanism="parsed"} 1
 `

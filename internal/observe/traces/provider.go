@@ -48,7 +48,7 @@ func FromEnvironment(version string, log logr.Logger) *Provider {
 	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(attribute.String("service.name", "ensign"), attribute.String("service.version", version)), resource.WithFromEnv()) // The last one wins.
 	if err != nil {
-		log.Info("WARNING: OTEL_RESOURCE_ATTRIBUTES is not as it should be", "reason", err.Error())
+		log.Info("WARNING: invalid OTEL_RESOURCE_ATTRIBUTES", "reason", err.Error())
 	}
 	checkSampler(log)
 	s.log.Info("runs are traced")
@@ -66,7 +66,7 @@ func checkSampler(log logr.Logger) {
 			log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1", "value", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
 		}
 	default:
-		log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER is none of always_on, always_off, traceidratio and the same with parentbased_", "value", sampler)
+		log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER: allowed are always_on, always_off, traceidratio and the same with parentbased_", "value", sampler)
 	}
 }
 

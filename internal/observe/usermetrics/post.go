@@ -47,7 +47,7 @@ func parse(body io.Reader) (post, error) {
 	}
 	decoder := json.NewDecoder(body)
 	if err := decoder.Decode(&read); err != nil {
-		return post{}, fmt.Errorf("the body is not the JSON object that is wanted: %w", inJSONTerms(err))
+		return post{}, fmt.Errorf("the body is not a JSON object with a metric: %w", inJSONTerms(err))
 	}
 	if err := decoder.Decode(new(json.RawMessage)); !errors.Is(err, io.EOF) {
 		return post{}, errors.New("the body goes on after its JSON object")

@@ -232,7 +232,7 @@ func (c *Client) get(info *resource.Info) (*unstructured.Unstructured, error) {
 func objectOf(found any) (*unstructured.Unstructured, error) {
 	object, ok := found.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("an object has a form that is not known: %T", found)
+		return nil, fmt.Errorf("unexpected type of an object: %T", found)
 	}
 	return object, nil
 }

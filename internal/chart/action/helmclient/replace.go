@@ -156,7 +156,7 @@ func (c *Client) waitUntilGone(info *resource.Info, uid types.UID) error {
 		return err == nil && (live == nil || live.GetUID() != uid), err
 	})
 	if wait.Interrupted(err) && left != nil {
-		return fmt.Errorf("it is being deleted, and not gone after %s; it waits for %s", c.Timeout, strings.Join(left.GetFinalizers(), ", "))
+		return fmt.Errorf("its deletion did not finish within %s; remaining finalizers: %s", c.Timeout, strings.Join(left.GetFinalizers(), ", "))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func New(cfg *rest.Config, onError func(w http.ResponseWriter, err error)) (*Ups
 	}
 	direct, err := rest.TransportFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the way to the API server %q: %w", cfg.Host, err)
+		return nil, fmt.Errorf("prepare the transport to the API server %q: %w", cfg.Host, err)
 	}
 	upgrade, err := upgradeTransport(cfg)
 	if err != nil {
