@@ -1,6 +1,12 @@
 package check
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
 
 func TestDeletesThatDoNotAskWhose(t *testing.T) {
 	const file = "roles/r/tasks/main.yml"
@@ -37,13 +43,46 @@ func TestDeletesThatDoNotAskWhose(t *testing.T) {
 		"by oc with a list of words":    {"- ansible.builtin.command: {argv: [oc, delete, pvc, x]}\n", warned},
 		"what another command deletes":  {"- shell: kubectl get pods | xargs delete x\n", nil},
 		"what kubectl reads":            {"- command: kubectl get pods\n", nil},
+		"by helm":                       {"- command: {cmd: helm uninstall web -n a}\n", warned},
+		"by helm 2":                     {"- shell: |\n    cd /charts\n    helm del --purge web\n", warned},
+		"by helm in a variable":         {"- shell: \"{{ helm_bin }} uninstall web\"\n", warned},
+		"a release":                     {"- kubernetes.core.helm: {name: web, release_namespace: a, release_state: absent}\n", warned},
+		"a release by its other names":  {"- community.kubernetes.helm: {release_name: web, namespace: a, state: absent}\n", warned},
+		"a release of a known owner":    {"- kubernetes.core.helm: {name: web, release_namespace: a, state: absent}\n  when: uid in found.metadata.ownerReferences | map(attribute='uid')\n", nil},
+		"a release that is kept":        {"- kubernetes.core.helm: {name: web, release_namespace: a, chart_ref: web}\n", nil},
+		"what only looks like helm":     {"- shell: helm uninstall web --dry-run; helm plugin uninstall diff; helm list\n", nil},
+		"by a request":                  {"- uri: {url: \"https://{{ host }}/apis/apps/v1/namespaces/a/deployments/x\", method: DELETE}\n", warned},
+		"by a request to the core":      {"- ansible.builtin.uri: {url: \"{{ host }}/api/v1/namespaces/a/pods?labelSelector=app=x\", method: delete}\n", warned},
+		"by a request to a known host":  {"- uri: {url: \"https://kubernetes.default.svc/{{ path }}\", method: DELETE}\n", warned},
+		"a request to another server":   {"- uri: {url: https://grafana.a.svc/api/v1/dashboards/x, method: DELETE}\n", nil},
+		"a request that reads":          {"- uri: {url: https://kubernetes.default.svc/api/v1/namespaces/a/pods/x}\n", nil},
+		"by raw":                        {"- raw: oc -n a delete pvc x\n", warned},
+		"in a pod":                      {"- kubernetes.core.k8s_exec: {namespace: a, pod: x, command: kubectl delete pod y}\n", warned},
+		"in a script":                   {"- script: ends.sh a\n", warned},
+		"in a script by its argument":   {"- ansible.builtin.script: {cmd: ends.sh}\n", warned},
+		"in a script that asks":         {"- script: asks.sh\n", nil},
 		"what is no object":             {"- file: {state: absent, path: /tmp/x}\n", nil},
 		"what is kept":                  {"- k8s: {kind: Pod, name: x}\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := project(t, thing(), map[string]string{file: test.task})
+			p := project(t, thing(), map[string]string{
+				file: test.task, "roles/r/files/asks.sh": "kubectl auth can-i delete pods\nkubectl get pods\n",
+				"roles/r/files/ends.sh": "kubectl auth can-i delete pods\nkubectl -n $1 delete pods -l app=x\n",
+			})
 			p.deletes(p.Units[0])
 			want(t, p, test.want...)
 		})
 	}
+}
+
+func TestDefaultsOfThePlay(t *testing.T) {
+	const play = "- hosts: all\n  module_defaults: {kubernetes.core.k8s: {state: absent}}\n  tasks:\n  - k8s: {kind: Pod, name: x}\n"
+	p := project(t, thing(), map[string]string{"p.yml": play})
+	watch := thing()
+	watch.Content = watches.Content{Playbook: filepath.Join(p.options.Dir, "p.yml")}
+	unit := source.Walk([]watches.Watch{watch}, source.Search{Dir: p.options.Dir})[0]
+	u := newUnit(unit, p.CRDs)
+	u.Index = unit.Index()
+	p.deletes(u)
+	want(t, p, "p.yml:4 warning unowned-delete")
 }

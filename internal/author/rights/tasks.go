@@ -136,10 +136,10 @@ func reading(o Object) string {
 
 var stateWords = regexp.MustCompile(`['"](absent|patched|present)['"]`)
 
-// States returns the states that the module k8s may be asked for: by the task, by its variables,
+// States returns the states that the module k8s or helm may be asked for: by the task, by its variables,
 // or by the watch's variables in their place.
 func States(u *source.Unit, i *source.Index, t *source.Task) []string {
-	n := t.Arg("state")
+	n := t.Arg("state", "release_state")
 	text := i.Text(n)
 	if text == nil {
 		return []string{cmp.Or(source.Scalar(n), "present")}

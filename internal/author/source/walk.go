@@ -250,6 +250,9 @@ func (w *walker) play(play *yaml.Node, path string) {
 	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
 		w.texts(Field(play, key), path, key, nil, nil)
 	}
+	if defaults := Field(play, "module_defaults"); defaults != nil {
+		at.parent = &Task{Keys: map[string]*yaml.Node{"module_defaults": defaults}}
+	}
 	w.roles(Field(play, "roles"), at, path)
 	for _, key := range []string{"pre_tasks", "tasks", "post_tasks", "handlers"} {
 		at.handlers = key == "handlers"
