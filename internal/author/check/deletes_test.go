@@ -2,6 +2,7 @@ package check
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -85,4 +86,34 @@ func TestDefaultsOfThePlay(t *testing.T) {
 	u.Index = unit.Index()
 	p.deletes(u)
 	want(t, p, "p.yml:4 warning unowned-delete")
+}
+
+func TestEmptyOwnerReferences(t *testing.T) {
+	const file, template = "roles/r/tasks/main.yml", "- k8s: {template: x.yml}\n"
+	secret := func(metadata string) string {
+		return "- k8s: {definition: {apiVersion: v1, kind: Secret, metadata: {name: x, namespace: '{{ n }}', " + metadata + "}}}\n"
+	}
+	warned := []string{file + ":1 warning owner-reference"}
+	for name, test := range map[string]struct {
+		task, template string
+		want           []string
+	}{
+		"null":                          {secret("ownerReferences: null"), "", warned},
+		"an empty list":                 {secret("ownerReferences: []"), "", warned},
+		"with the annotation":           {secret("ownerReferences: null, annotations: {helm.sh/resource-policy: keep}"), "", nil},
+		"one of another":                {secret("ownerReferences: [{uid: x}]"), "", nil},
+		"a variable":                    {secret("ownerReferences: '{{ owners }}'"), "", nil},
+		"none":                          {secret("labels: {}"), "", nil},
+		"where it is deleted":           {"- k8s: {state: absent, definition: {apiVersion: v1, kind: Secret, metadata: {ownerReferences: []}}}\n", "", nil},
+		"in another namespace":          {strings.Replace(secret("ownerReferences: []"), "'{{ n }}'", "a", 1), "", nil},
+		"in a template":                 {template, "  ownerReferences: []  # None.\n", []string{"roles/r/templates/x.yml:2 warning owner-reference"}},
+		"in a template that keeps it":   {template, "  annotations:\n    helm.sh/resource-policy: keep\n  ownerReferences: null\n", nil},
+		"in a template with references": {template, "  ownerReferences:\n  - uid: x\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{file: test.task, "roles/r/templates/x.yml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n" + test.template})
+			p.objects(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
 }

@@ -38,7 +38,17 @@ func (p *Project) objects(u *Unit) {
 				})
 			}
 		}
-		if state := source.Scalar(t.Arg("state")); rights.Module(t) == "k8s" && (state == "" || state == "present") {
+		state := source.Scalar(t.Arg("state"))
+		for _, o := range found {
+			if o.Disowned && state != "absent" && u.elsewhere(p.CRDs, o, t) == "" {
+				p.add(finding{
+					"owner-reference", report.Warning, o.Position, "the resource owns the " + o.Kind + " in spite of the empty ownerReferences",
+					"the API proxy adds the reference to what a run creates, and keeps it in patches: the object is deleted with the resource",
+					"remove ownerReferences; an object that is to outlive the resource needs the annotation helm.sh/resource-policy: keep",
+				})
+			}
+		}
+		if rights.Module(t) == "k8s" && (state == "" || state == "present") {
 			p.nameless(u, t)
 		}
 	}

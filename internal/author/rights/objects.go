@@ -21,11 +21,14 @@ type Object struct {
 	Name, Namespace *yaml.Node
 	// Generated is set where the API server makes up the name.
 	Generated bool
-	// Kept is set where an annotation keeps the object when its owner goes.
-	Kept bool
+	// Disowned is set where the owner references are empty, and no annotation keeps the object when its owner goes.
+	Disowned bool
 	// Template is set for an object in a template's text, of which no more is known.
 	Template bool
 }
+
+// keep is the annotation of an object that outlives its owner.
+const keep = "helm.sh/resource-policy"
 
 // maxDepth ends variables that refer to each other in a circle.
 const maxDepth = 8
@@ -148,7 +151,8 @@ func ofMapping(i *source.Index, n *yaml.Node, t *source.Task, depth int) ([]Obje
 	for k := range found {
 		metadata := source.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = source.Field(metadata, "name"), source.Field(metadata, "namespace")
-		found[k].Kept = source.Scalar(source.Field(source.Field(metadata, "annotations"), "helm.sh/resource-policy")) == "keep"
+		owners := source.Field(metadata, "ownerReferences")
+		found[k].Disowned = owners != nil && (owners.Tag == "!!null" || owners.Tag == "!!seq" && len(owners.Content) == 0) && source.Field(source.Field(metadata, "annotations"), keep) == nil
 		found[k].Generated = source.Field(metadata, "generateName") != nil
 	}
 	return found, known

@@ -7,14 +7,17 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
+var noOwners = regexp.MustCompile(`^\s+["']?ownerReferences["']?:\s*(?:null|~|\[\s*\])\s*(?:#.*)?$`)
+
 var topLevel = regexp.MustCompile(`^(kind|apiVersion):\s*["']?([A-Za-z0-9./]+)["']?\s*(#.*)?$`)
 
 // InText returns the objects in YAML text with templates: of each document the lines kind and
 // apiVersion at its top.
 func InText(text string, at source.Position) []Object {
 	var found []Object
-	o := Object{Position: at, Template: true}
+	o, kept := Object{Position: at, Template: true}, false
 	flush := func() {
+		o.Disowned, kept = o.Disowned && !kept, false
 		if o.Kind != "" && o.APIVersion != "" {
 			found = append(found, o)
 		}
@@ -24,6 +27,7 @@ func InText(text string, at source.Position) []Object {
 		if strings.HasPrefix(line, "---") {
 			flush()
 		}
+		o.Disowned, kept = o.Disowned || noOwners.MatchString(line), kept || strings.Contains(line, keep)
 		switch match := topLevel.FindStringSubmatch(strings.TrimRight(line, " \r")); {
 		case match == nil:
 		case match[1] == "kind":
