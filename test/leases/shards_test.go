@@ -150,7 +150,7 @@ var _ = Describe("a manager of all resources that starts beside shards", func() 
 				}
 			}
 			return whole.Log()
-		}).Should(ContainSubstring("the run waits until that of the shard"))
+		}).Should(ContainSubstring("waiting for the resource's run in another shard to end"))
 		for _, r := range s.replicas {
 			r.end()
 		}
