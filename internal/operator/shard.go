@@ -93,7 +93,7 @@ func (c *components) addShard() error {
 	}
 	clients, err := coordination.NewForConfig(c.client)
 	if err != nil {
-		return fmt.Errorf("prepare the shard:  %w", err)
+		return fmt.Errorf("prepare the shard: %w", err)
 	}
 	leases, base := clients.Leases(c.ownNamespace()), c.election.LeaderElectionID
 	locks := &runLocks{

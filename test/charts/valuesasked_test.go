@@ -78,7 +78,7 @@ var _ = Describe("values from objects, as people have them", Ordered, func() {
 	},
 		Entry("that an element of a list is no place", "element", map[string]string{"k": "hush"}, "InvalidSpec", "an element of a list cannot be set", map[string]any{"key": "k", "targetPath": "config.receivers[4].access_key"}),
 		Entry("that there is no key values.yaml", "keys", map[string]string{"username": "hush", "password": "hush"}, "InvalidValues", `the Secret "keys" has no key "values.yaml"`, map[string]any{}),
-		Entry("that an object is not in this namespace", "elsewhere", nil, "InvalidValues", `there is no ConfigMap "kube-root-ca.crt-elsewhere"`, map[string]any{"kind": "ConfigMap", "name": "kube-root-ca.crt-elsewhere"}),
+		Entry("that an object is not in this namespace", "elsewhere", nil, "InvalidValues", `ConfigMap "kube-root-ca.crt-elsewhere" not found`, map[string]any{"kind": "ConfigMap", "name": "kube-root-ca.crt-elsewhere"}),
 		Entry("where YAML is none", "tabs", map[string]string{"values.yaml": "a: b\n\thush: c\n"}, "InvalidValues", "it is not a YAML mapping, at line 2", map[string]any{}),
 		Entry("that a text is not a mapping", "nomap", map[string]string{"values.yaml": "hush"}, "InvalidValues", "it is not a YAML mapping", map[string]any{}),
 	)
@@ -87,7 +87,7 @@ var _ = Describe("values from objects, as people have them", Ordered, func() {
 		cr := given(ctx, "goes", map[string]string{"values.yaml": "a: b"}, map[string]any{})
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		Expect(k8s.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "goes"}})).To(Succeed())
-		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring(`there is no Secret "goes"`)))
+		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring(`Secret "goes" not found`)))
 		Expect(objectNamed(s, "goes-a", &corev1.ConfigMap{})(ctx)).To(Succeed())
 		Expect(statuses(s, "goes")(ctx)).To(HaveLen(1))
 	})

@@ -70,7 +70,7 @@ var _ = Describe("values from objects", Ordered, func() {
 	})
 
 	It("waits for an object that is not there, and goes on at once when it is", func(ctx context.Context) {
-		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(HaveField("Message", ContainSubstring(`there is no Secret "login" in the namespace `+s.Namespace)))
+		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(HaveField("Message", ContainSubstring(`Secret "login" not found in the namespace `+s.Namespace)))
 		Expect(s.Condition(cr, "Failure")(ctx)).To(HaveField("Reason", "InvalidValues"))
 		create(ctx, object("login", map[string]string{"other": canary}))
 		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(HaveField("Message", ContainSubstring(`the Secret "login" has no key "password"`)))

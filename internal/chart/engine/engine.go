@@ -293,7 +293,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 	case after.State == release.Drifted:
 		return w.repair(ctx, after)
 	case after.State != release.InSync:
-		return irreconcilable(ctx, fmt.Errorf("Helm reported success, but the state of the release is %s", after.State))
+		return irreconcilable(ctx, fmt.Errorf("the state of the release is %s although Helm reported success", after.State))
 	}
 	if after.last().Version != before.last().Version {
 		w.log(ctx).Info(done(after.last()), "revision", after.last().Version)
@@ -322,7 +322,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	}
 	last := found.last()
 	if last == nil || last.Info.Status.String() != "deployed" {
-		return irreconcilable(ctx, errors.New("Helm reported success, but the release has no record with the status deployed"))
+		return irreconcilable(ctx, errors.New("the release has no record with the status deployed although Helm reported success"))
 	}
 	w.log(ctx).Info(done(last), "revision", last.Version)
 	result := w.hide(w.deployed(found))

@@ -196,12 +196,7 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	if err == nil {
 		r, err = w.remains(ctx, f)
 	}
-	left := slices.Concat(r.waiting, r.unknown)
-	for _, o := range r.there {
-		if !release.Refers(o.live, w.seal.Owner) {
-			left = append(left, o.name)
-		}
-	}
+	left := w.notCollected(r)
 	if err == nil && w.gone && len(left) == 0 {
 		if err = w.forget(ctx, f, false); err == nil {
 			return ""
@@ -213,6 +208,17 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	case len(left) == 0 && len(f.history.Revisions) == 0 && f.entry.Last() == nil:
 		return "nothing of a release is left"
 	}
-	slices.Sort(left)
 	return fmt.Sprintf("the release %q: %s", w.name, strings.Join(left, "; "))
+}
+
+// notCollected returns the names, sorted, of the objects that the garbage collector does not delete with the CR.
+func (w *work) notCollected(r remains) []string {
+	left := slices.Concat(r.waiting, r.unknown)
+	for _, o := range r.there {
+		if !release.Refers(o.live, w.seal.Owner) {
+			left = append(left, o.name)
+		}
+	}
+	slices.Sort(left)
+	return left
 }

@@ -63,9 +63,9 @@ func TestValuesComeFromObjects(t *testing.T) {
 			},
 			want: map[string]any{"login": "login", "size": int64(2), "auth": map[string]any{"password": secret}},
 		},
-		"an object that is not there":       {spec: login, says: `there is no Secret "login" in the namespace ns`},
+		"an object that is not there":       {spec: login, says: `Secret "login" not found in the namespace ns`},
 		"a key that is not there":           {spec: login, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"other": secret})}, says: `the Secret "login" has no key "password"`},
-		"one of the CR's that is not there": {spec: listed, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": secret})}, says: `there is no ConfigMap "mine"`},
+		"one of the CR's that is not there": {spec: listed, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": secret})}, says: `ConfigMap "mine" not found`},
 		"an object that makes no values":    {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("- a"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "ConfigMap sizes, key values.yaml: it is not a YAML mapping"},
 		"what the chart's schema refuses":   {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("size: none"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "at '/size': got string, want integer"},
 	} {
