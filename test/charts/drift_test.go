@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("a release whose objects others change", func() {
-	const warning = "WARNING: drift detected, not repaired (drift: warn)"
+	const warning = "WARNING: drift detected, not repaired"
 
 	DescribeTable("leaves them so where its watch says that", func(ctx context.Context, drift string, looks bool) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  drift: "+drift+"\n").Start(ctx, hello.Kind)
