@@ -148,7 +148,7 @@ var _ = Describe("values from objects, where the release is elsewhere", func() {
 		s.Create(ctx, login(elsewhere, "not theirs"))
 		cr := harness.Custom(hello, s.Namespace, "placed", nil)
 		s.Create(ctx, cr)
-		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring(`no Secret "login" in the namespace `+s.Namespace)))
+		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring(`Secret "login" not found in the namespace `+s.Namespace)))
 		s.Create(ctx, login(s.Namespace, "theirs"))
 		made := &corev1.ConfigMap{}
 		Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
