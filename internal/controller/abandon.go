@@ -44,7 +44,7 @@ func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 	if left == "" {
 		return
 	}
-	left = "Delete by kubectl delete what is left, or create the resource again and delete it: " + left
+	left = "Delete the remaining objects with kubectl delete, or create the resource again and delete it: " + left
 	log.FromContext(ctx).Info("WARNING: the resource was deleted before its finalizer's content succeeded", "left", left)
 	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The resource was deleted before its finalizer's content succeeded. "+left)
 }

@@ -187,15 +187,16 @@ func (r *Records) List(ctx context.Context) ([]Revision, error) {
 		if next = page.Continue; next == "" {
 			break
 		}
-		if len(all) > maxRevisions && len(r.Known) > 0 {
-			if all, err = r.withKnown(ctx, all); err != nil {
-				return nil, err
-			}
-			break
+		if len(all) <= maxRevisions {
+			continue
 		}
-		if len(all) > maxRevisions {
+		if len(r.Known) == 0 {
 			return nil, fmt.Errorf("release %q has more than %d revisions: delete Secrets with the labels %s", r.Name, maxRevisions, selector)
 		}
+		if all, err = r.withKnown(ctx, all); err != nil {
+			return nil, err
+		}
+		break
 	}
 	slices.SortFunc(all, func(a, b Revision) int { return b.Version - a.Version })
 	return all, nil
@@ -208,11 +209,14 @@ func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, er
 			continue
 		}
 		object, err := r.meta.Get(ctx, key(r.Name, k.Version), metav1.GetOptions{})
-		switch revision, ok := r.revision(cmp.Or(object, &metav1.PartialObjectMetadata{})); {
-		case ok:
-			all = append(all, revision)
-		case err != nil && !apierrors.IsNotFound(err):
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read revision %d of release %q: %w", k.Version, r.Name, err)
+		}
+		if revision, ok := r.revision(object); ok {
+			all = append(all, revision)
 		}
 	}
 	return all, nil
