@@ -124,3 +124,33 @@ var _ = DescribeTable("a comparison right after an apply finds no difference, wh
 	Entry("by the server", false),
 	Entry("by the client", true),
 )
+
+// Server-side apply leaves a probe's defaults, which nobody holds, and the API server refuses a probe without a handler.
+var _ = It("a probe that was patched goes when the chart drops it", func(ctx context.Context) {
+	s := newSite(ctx, nil)
+	client, err := dynamic.NewForConfig(ground.Cluster.Config)
+	Expect(err).NotTo(HaveOccurred())
+	at := client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(s.Namespace)
+	applier := &applying.Applier{Name: "r", Namespace: s.Namespace}
+	var before *unstructured.Unstructured
+	for _, step := range []struct{ security, probe string }{
+		{"{}", "{exec: {command: [a]}}"},
+		{"{unknown: true}", "{httpGet: {port: 80}}"}, // Server-side apply refuses a field that is not declared.
+		{"{}", "null"},
+	} {
+		want := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte("apiVersion: apps/v1\nkind: Deployment\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec:\n      securityContext: "+
+			step.security+"\n      containers: [{name: main, image: a, livenessProbe: "+step.probe+"}]\n"), &want.Object)).To(Succeed())
+		want.SetName("probed")
+		want.SetNamespace(s.Namespace)
+		applied, err := applier.Apply(ctx, at, want, before, applying.Options{})
+		Expect(err).NotTo(HaveOccurred(), step.probe)
+		before = want
+		if step.probe != "null" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(applied.Applied.Object, "spec", "template", "spec", "containers")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(containers).To(ConsistOf(Not(HaveKey("livenessProbe"))))
+	}
+})
