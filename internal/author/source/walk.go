@@ -250,7 +250,7 @@ func (w *walker) play(play *yaml.Node, path string) {
 	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
 		w.texts(Field(play, key), path, key, nil, nil)
 	}
-	if defaults := Field(play, "module_defaults"); defaults != nil {
+	if defaults := Field(play, "module_defaults"); defaults != nil { // They count for its tasks as those of a block do.
 		at.parent = &Task{Keys: map[string]*yaml.Node{"module_defaults": defaults}}
 	}
 	w.roles(Field(play, "roles"), at, path)
