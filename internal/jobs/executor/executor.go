@@ -164,7 +164,7 @@ func (x *Runner) IsLive(ctx context.Context, uid string, attempt engine.Attempt)
 		return false
 	}
 	job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid))
-	return err == nil && x.fateOf(job, attempt, "") != remove
+	return err == nil && x.forExisting(job, attempt, "") != remove
 }
 
 // Concluded implements engine.Remote.

@@ -172,14 +172,14 @@ func TestTheFateOfAJobThatIsThere(t *testing.T) {
 		labels            string
 		attempt           engine.Attempt
 		unmanaged         bool
-		want              fate
+		want              existingJob
 	}{
 		"live, and what is asked for":                {attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
 		"finished, and its result is not written":    {rest: finishedNow, attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
 		"finished, and its result is written":        {rest: finishedNow, attempt: engine.Attempt{Request: "r"}, want: remove},
 		"live, although the status shows no run":     {attempt: engine.Attempt{Request: "r"}, want: remove},
 		"its own, whose creation seemed to fail":     {attempt: engine.Attempt{Request: "r"}, annotations: "ensign.io/run-id: mine", want: adopt},
-		"claimed, for something else":                {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", want: outlive},
+		"claimed, for something else":                {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", want: waitFor},
 		"for something else, before it began":        {attempt: engine.Attempt{Request: "s", Interrupted: true}, want: remove},
 		"for something else, and finished":           {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", rest: finishedNow, want: remove},
 		"a finalizer does not wait":                  {attempt: engine.Attempt{Request: "s", Interrupted: true, Finalizing: true}, annotations: "ensign.io/claimed-by: p", want: remove},
@@ -197,7 +197,7 @@ func TestTheFateOfAJobThatIsThere(t *testing.T) {
 			job.Annotations = map[string]string{template.RequestAnnotation: "r", template.RunAnnotation: "earlier"}
 			maps.Copy(job.Annotations, *parsed[map[string]string](t, test.annotations+"\n"))
 			x := &Runner{Source: template.Source{Operator: "ours"}, ManageStatus: !test.unmanaged}
-			if got := x.fateOf(job, test.attempt, "mine"); got != test.want {
+			if got := x.forExisting(job, test.attempt, "mine"); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -17,24 +17,24 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 )
 
-// fate is what becomes of a Job that is there already.
-type fate int
+// existingJob is what a run does with a Job that exists already.
+type existingJob int
 
 const (
 	// adopt: it does what is asked for, and its result has not been written.
-	adopt fate = iota
-	// outlive: it does something else, and is left to end first. Its result is dropped.
-	outlive
+	adopt existingJob = iota
+	// waitFor: it does something else, and ends first. Its result is dropped.
+	waitFor
 	// remove: its result has been written, or nobody wants it.
 	remove
 )
 
-// fateOf decides about a Job with the name of a CR's. runID is that of the run that is about to
+// forExisting decides what to do with a Job with the name of a CR's. runID is that of the run that is about to
 // begin: the Job of a creation that seemed to fail is its own.
 //
 // A Job that has ended is adopted only if the CR's status still shows its run: otherwise its result
 // is written, and a later run, such as that of a period, must not take it for its own.
-func (x *Runner) fateOf(job *batchv1.Job, attempt engine.Attempt, runID string) fate {
+func (x *Runner) forExisting(job *batchv1.Job, attempt engine.Attempt, runID string) existingJob {
 	live := !finished(job)
 	unreported := attempt.Interrupted || !x.ManageStatus && live
 	switch {
@@ -47,7 +47,7 @@ func (x *Runner) fateOf(job *batchv1.Job, attempt engine.Attempt, runID string) 
 	case job.Annotations[template.RequestAnnotation] == attempt.Request:
 		return adopt
 	case live && !attempt.Finalizing && job.Annotations[template.ClaimAnnotation] != "":
-		return outlive
+		return waitFor
 	default:
 		return remove
 	}
@@ -96,10 +96,10 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	case err != nil:
 		return nil, explain(err)
 	}
-	switch fate := x.fateOf(there, r.attempt, r.id); {
-	case fate == adopt && (!r.resumes || there.Annotations[template.ClaimAnnotation] != ""):
+	switch existing := x.forExisting(there, r.attempt, r.id); {
+	case existing == adopt && (!r.resumes || there.Annotations[template.ClaimAnnotation] != ""):
 		return there, nil
-	case fate == outlive:
+	case existing == waitFor:
 		log.FromContext(ctx).Info("waiting for the Job of an earlier run with another request", "job", there.Name)
 		if result := x.follow(ctx, r.predecessor(), there); result.Detached {
 			return nil, context.Cause(ctx)
