@@ -29,8 +29,8 @@ const (
 	requestTimeout = 45 * time.Second
 	// relayPatience is how long requests of the run wait while no manager has it.
 	relayPatience = time.Minute
-	// farewell is how long after the run a manager may be away for what is left to be said.
-	farewell = time.Minute
+	// drainTimeout is how long after the run a manager may be away while the agent sends the rest.
+	drainTimeout = time.Minute
 	// maxAnswer bounds the response to a claim. It has the variables of the run, which no more
 	// than a CR of 1.5 MiB and its vars go into.
 	maxAnswer = 64 << 20
@@ -52,13 +52,13 @@ type Options struct {
 	NewRunner func(ctx context.Context, a wire.Assignment, environ []string) (r Runner, closeRunner func() error, err error)
 	Logger    logr.Logger
 
-	// brief makes the farewell after a TERM brief, for tests.
+	// brief makes the time after a TERM shorter, for tests.
 	brief bool
 }
 
-// shortFarewell is how long a manager may be away for what is left to be said after a TERM, which
-// the kubelet follows with a KILL.
-func (o Options) shortFarewell() time.Duration {
+// shortDrainTimeout is how long a manager may be away after a TERM while the agent sends the rest: the kubelet
+// follows with a KILL.
+func (o Options) shortDrainTimeout() time.Duration {
 	if o.brief {
 		return time.Millisecond
 	}
@@ -92,7 +92,7 @@ type agent struct {
 	managers *managers
 	queue    *queue
 	session  string
-	// limit ends the farewell, once it has begun.
+	// limit ends the drain after the run, once it has begun.
 	limit atomic.Pointer[time.Timer]
 }
 
@@ -164,8 +164,8 @@ func (a *agent) execute(ctx context.Context, assignment wire.Assignment) error {
 	sender.Go(func() { a.sendEvents(sending, ended) })
 	result := a.run(ctx, assignment)
 	unwritten := a.writeTermination(result)
-	a.limit.Store(time.AfterFunc(farewell, stopSending))
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.options.shortFarewell(), stopSending) })()
+	a.limit.Store(time.AfterFunc(drainTimeout, stopSending))
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(a.options.shortDrainTimeout(), stopSending) })()
 	close(ended)
 	sender.Wait()
 	undelivered := a.sendResult(sending, result)
@@ -242,7 +242,7 @@ func (a *agent) sendEvents(ctx context.Context, ended <-chan struct{}) {
 		}
 		if err == nil {
 			if limit := a.limit.Load(); limit != nil {
-				limit.Reset(farewell)
+				limit.Reset(drainTimeout)
 			}
 			continue
 		}
