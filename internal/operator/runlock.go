@@ -42,10 +42,10 @@ type runLocks struct {
 
 	mu sync.Mutex
 	// seen has, by the name of a manager's lease, what it said, and since when it says so.
-	seen map[string]sighting
+	seen map[string]observedLease
 }
 
-type sighting struct {
+type observedLease struct {
 	spec  coordinationv1.LeaseSpec
 	since time.Time
 }
@@ -136,7 +136,7 @@ func (l *runLocks) unlessLed(ctx context.Context, name, identity string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last, known := l.seen[name]; !known || !last.spec.RenewTime.Equal(lease.Spec.RenewTime) {
-		l.seen[name] = sighting{lease.Spec, l.clock.Now()}
+		l.seen[name] = observedLease{lease.Spec, l.clock.Now()}
 	} else if l.clock.Since(last.since) >= time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second {
 		return nil
 	}

@@ -33,7 +33,7 @@ func lockers(t *testing.T) (client *fake.Clientset, a, b *runLocks, clock *testc
 		if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		return &runLocks{leases: leases, prefix: "op-run-", base: "op", lease: name, identity: "pod-" + name, clock: clock, seen: map[string]sighting{}}
+		return &runLocks{leases: leases, prefix: "op-run-", base: "op", lease: name, identity: "pod-" + name, clock: clock, seen: map[string]observedLease{}}
 	}
 	return client, newLocks("a"), newLocks("b"), clock
 }
@@ -138,7 +138,7 @@ func TestNoShardRunsAnythingBesideAManagerOfAllResources(t *testing.T) {
 // A shard that has not seen the new leader makes its lock first, which that one sees.
 func TestAManagerOfAllResourcesWaitsForTheRunsOfShards(t *testing.T) {
 	_, a, b, clock := lockers(t)
-	whole := &shardsRuns{locks: &runLocks{leases: a.leases, prefix: a.prefix, base: "op", lease: "op", identity: "pod-of-all", clock: clock, seen: map[string]sighting{}}}
+	whole := &shardsRuns{locks: &runLocks{leases: a.leases, prefix: a.prefix, base: "op", lease: "op", identity: "pod-of-all", clock: clock, seen: map[string]observedLease{}}}
 	waits := func(uid types.UID, want bool) {
 		t.Helper()
 		if _, err := whole.Lock(t.Context(), uid); errors.Is(err, controller.ErrLocked) != want || !want && err != nil {

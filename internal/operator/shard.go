@@ -98,7 +98,7 @@ func (c *components) addShard() error {
 	leases, base := clients.Leases(c.ownNamespace()), c.election.LeaderElectionID
 	locks := &runLocks{
 		leases: leases, prefix: c.recordName("run-"), base: base, lease: shardLease(base, c.shard), identity: c.lease.lock.Identity(),
-		fence: c.lease.fence, clock: clock.RealClock{}, seen: map[string]sighting{},
+		fence: c.lease.fence, clock: clock.RealClock{}, seen: map[string]observedLease{},
 	}
 	if c.shard == nil {
 		c.locks = &shardsRuns{locks: locks}
