@@ -58,7 +58,7 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 	if err != nil {
 		return nil, nil, err
 	}
-	place, err := openWorkplace(o)
+	place, err := openRunDirs(o)
 	if err != nil {
 		return nil, nil, err
 	}

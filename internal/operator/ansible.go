@@ -100,7 +100,7 @@ func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 
 // prepare finds the Python environment, proves that it does not evaluate text of CRs, and makes
 // the runner.
-func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) error {
+func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at runDirs) error {
 	o := a.options.WithAnsibleSettings()
 	a.watches = plain(list)
 	env, info, err := a.python.find(ctx, o)
@@ -226,7 +226,7 @@ func canaryVariables() ([]byte, error) {
 	return encoded, nil
 }
 
-func newRunner(o config.Options, paths config.Paths, env pyenv.Env, at workplace) *runner.Runner {
+func newRunner(o config.Options, paths config.Paths, env pyenv.Env, at runDirs) *runner.Runner {
 	return &runner.Runner{
 		Root:            at.root,
 		Reaper:          at.reaper,

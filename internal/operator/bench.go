@@ -23,7 +23,7 @@ type Bench struct {
 	options config.Options
 	ansible *ansibleWing
 	watches []watches.Watch
-	place   workplace
+	place   runDirs
 	client  client.Client
 	server  *rest.Config
 
@@ -44,7 +44,7 @@ func NewBench(ctx context.Context, o config.Options, c client.Client, server *re
 		return nil, err
 	}
 	b := &Bench{options: o, watches: list, ansible: &ansibleWing{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
-	if b.place, err = openWorkplace(o); err != nil {
+	if b.place, err = openRunDirs(o); err != nil {
 		return nil, err
 	}
 	var its []Watch

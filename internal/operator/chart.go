@@ -39,7 +39,7 @@ func isChart(w watches.Watch) bool { return w.Chart != nil }
 func (*chartWing) digest(Watch) string { return "" }
 
 // prepare finds the program that runs Helm's actions.
-func (c *chartWing) prepare(_ context.Context, list []Watch, at workplace) error {
+func (c *chartWing) prepare(_ context.Context, list []Watch, at runDirs) error {
 	made, err := newChartRunner(c.manager.options, at)
 	if err != nil {
 		return fmt.Errorf("the watch of %s: %w", list[0].GVK.GroupKind(), err)
@@ -50,7 +50,7 @@ func (c *chartWing) prepare(_ context.Context, list []Watch, at workplace) error
 }
 
 // newChartRunner returns what starts the program that is beside this one.
-func newChartRunner(o config.Options, at workplace) (*runner.Runner, error) {
+func newChartRunner(o config.Options, at runDirs) (*runner.Runner, error) {
 	binary := filepath.Join(filepath.Dir(o.Executable), chartExec)
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("there is a chart, which needs the program %s beside the manager's: %w", chartExec, err)

@@ -33,7 +33,7 @@ func TestAnAgentCarriesOutTheOrderOfAChart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	o := config.Of(options.Options{Executable: filepath.Join(dir, "manager"), RunDir: filepath.Join(dir, "runs")}, logr.Discard())
-	place, err := openWorkplace(o)
+	place, err := openRunDirs(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type components struct {
 	*Manager
 
 	list  []Watch
-	place workplace
+	place runDirs
 	wings wings
 	slots *slots.Slots
 	// jobSlots are those of runs in Jobs.
@@ -93,7 +93,7 @@ func (m *Manager) stopper() stopper {
 
 // prepare takes the run directory and prepares the kinds of content.
 func (c *components) prepare(ctx context.Context) (err error) {
-	if c.place, err = openWorkplace(c.options); err != nil {
+	if c.place, err = openRunDirs(c.options); err != nil {
 		return err
 	}
 	c.reaper.Store(c.place.reaper)

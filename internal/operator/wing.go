@@ -20,7 +20,7 @@ type wing interface {
 	claims(w Watch) bool
 	// prepare checks the content of the watches, and makes what runs it. It does not contact the
 	// API server.
-	prepare(ctx context.Context, list []Watch, at workplace) error
+	prepare(ctx context.Context, list []Watch, at runDirs) error
 	// connect is called once, when all components are there but the watches.
 	connect(c *components) error
 	// engine returns what runs the content of a watch.
@@ -69,7 +69,7 @@ func (all wings) share(one wing, list []Watch) []Watch {
 	return its
 }
 
-func (all wings) prepare(ctx context.Context, list []Watch, at workplace) error {
+func (all wings) prepare(ctx context.Context, list []Watch, at runDirs) error {
 	for _, one := range all {
 		if err := one.prepare(ctx, all.share(one, list), at); err != nil {
 			return err
@@ -119,27 +119,27 @@ func (all wings) close() error {
 	return errors.Join(errs...)
 }
 
-// workplace is where runs of programs have their files, and what ends their processes.
-type workplace struct {
+// runDirs is where runs of programs have their files, and what ends their processes.
+type runDirs struct {
 	root   *rundir.Root
 	reaper *proctree.Reaper
 }
 
-// openWorkplace takes the run directory, after the processes that a killed manager left there
+// openRunDirs takes the run directory, after the processes that a killed manager left there
 // have been ended.
-func openWorkplace(o config.Options) (workplace, error) {
+func openRunDirs(o config.Options) (runDirs, error) {
 	root, reaper, err := process.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
-		return workplace{}, &options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}
+		return runDirs{}, &options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}
 	}
 	if err := root.Limit(max(o.ArtifactsMaxBytes, 0)); err != nil {
-		return workplace{}, errors.Join(&options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}, root.Close())
+		return runDirs{}, errors.Join(&options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}, root.Close())
 	}
-	return workplace{root: root, reaper: reaper}, nil
+	return runDirs{root: root, reaper: reaper}, nil
 }
 
 // close unlocks the run directory.
-func (w workplace) close() error {
+func (w runDirs) close() error {
 	if w.root == nil {
 		return nil
 	}
