@@ -66,8 +66,8 @@ func findPython(ctx context.Context, o config.Options) (pyenv.Env, error) {
 	return env, nil
 }
 
-// ansibleWing has the watches of roles and playbooks.
-type ansibleWing struct {
+// ansibleBackend has the watches of roles and playbooks.
+type ansibleBackend struct {
 	options config.Options
 	python  *python
 	// ready is called before each run, and may be nil.
@@ -91,16 +91,16 @@ type ansibleWing struct {
 	observers []engine.Observer
 }
 
-func (*ansibleWing) claims(w Watch) bool     { return w.Engine == nil && isAnsible(w.Watch) }
-func (a *ansibleWing) keepsServer() bool     { return a.warm != nil }
-func (a *ansibleWing) digest(w Watch) string { return a.digests[w.GVK] }
+func (*ansibleBackend) claims(w Watch) bool     { return w.Engine == nil && isAnsible(w.Watch) }
+func (a *ansibleBackend) keepsServer() bool     { return a.warm != nil }
+func (a *ansibleBackend) digest(w Watch) string { return a.digests[w.GVK] }
 
 // isAnsible reports whether the content of the watch is a role or playbook.
 func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 
 // prepare finds the Python environment, proves that it does not evaluate text of CRs, and makes
 // the runner.
-func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at runDirs) error {
+func (a *ansibleBackend) prepare(ctx context.Context, list []Watch, at runDirs) error {
 	o := a.options.WithAnsibleSettings()
 	a.watches = plain(list)
 	env, info, err := a.python.find(ctx, o)
@@ -147,7 +147,7 @@ func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at runDirs) err
 
 // connect adds what runs of Ansible have beside those of other content: the endpoint for metrics
 // of roles, and the watch over those that stay cold. Then the environment of runs is complete.
-func (a *ansibleWing) connect(c *components) error {
+func (a *ansibleBackend) connect(c *components) error {
 	a.all = c
 	if err := a.warm.registerMetrics(c.registerer); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (a *ansibleWing) connect(c *components) error {
 	return nil
 }
 
-func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
+func (a *ansibleBackend) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 	o := coldruns.Options{Reason: a.warm.coldReason, SetCold: counters.SetWatchCold, Logger: a.options.Logger.WithName("warm")}
 	for _, watch := range a.watches {
 		if watch.Warm && watch.Job == nil {
@@ -178,7 +178,7 @@ func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 }
 
 // engine returns what runs the role or playbook of the watch.
-func (a *ansibleWing) engine(w Watch) (content.Engine, error) {
+func (a *ansibleBackend) engine(w Watch) (content.Engine, error) {
 	runs := ansibleRunner{a.runner}
 	e := &engine.Engine{
 		Watch: w.Watch, Version: content.ShortVersion(a.options.Env.OperatorVersion(), a.digest(w)), Runner: runs, Observers: a.observers,
@@ -201,7 +201,7 @@ type ansibleRunner struct{ *runner.Runner }
 func (r ansibleRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 
 // close ends the server for warm runs.
-func (a *ansibleWing) close() error { return a.warm.close() }
+func (a *ansibleBackend) close() error { return a.warm.close() }
 
 // newChecker returns what proves that Ansible does not evaluate text of a CR.
 func newChecker(env pyenv.Env, info pyenv.Info) (*pyenv.Checker, error) {

@@ -21,7 +21,7 @@ import (
 // its server for warm runs, and the API proxy.
 type Bench struct {
 	options config.Options
-	ansible *ansibleWing
+	ansible *ansibleBackend
 	watches []watches.Watch
 	place   runDirs
 	client  client.Client
@@ -43,7 +43,7 @@ func NewBench(ctx context.Context, o config.Options, c client.Client, server *re
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{options: o, watches: list, ansible: &ansibleWing{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
+	b := &Bench{options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
 	if b.place, err = openRunDirs(o); err != nil {
 		return nil, err
 	}

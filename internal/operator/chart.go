@@ -20,26 +20,26 @@ import (
 // chartExec is the name of the program that runs Helm's actions. It is beside the manager's.
 const chartExec = "chart-exec"
 
-// chartWing has the watches of charts.
-type chartWing struct {
+// chartBackend has the watches of charts.
+type chartBackend struct {
 	manager  *Manager
 	runner   *runner.Runner
 	sealKeys chart.Keys
 	all      *components
 }
 
-func (*chartWing) claims(w Watch) bool { return isChart(w.Watch) }
-func (*chartWing) keepsServer() bool   { return false }
-func (*chartWing) close() error        { return nil }
+func (*chartBackend) claims(w Watch) bool { return isChart(w.Watch) }
+func (*chartBackend) keepsServer() bool   { return false }
+func (*chartBackend) close() error        { return nil }
 
 // isChart reports whether the content of the watch is a chart.
 func isChart(w watches.Watch) bool { return w.Chart != nil }
 
 // digest returns none: after a restart, a look at the release tells whether it is as it should be.
-func (*chartWing) digest(Watch) string { return "" }
+func (*chartBackend) digest(Watch) string { return "" }
 
 // prepare finds the program that runs Helm's actions.
-func (c *chartWing) prepare(_ context.Context, list []Watch, at runDirs) error {
+func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) error {
 	made, err := newChartRunner(c.manager.options, at)
 	if err != nil {
 		return fmt.Errorf("the watch of %s: %w", list[0].GVK.GroupKind(), err)
@@ -59,14 +59,14 @@ func newChartRunner(o config.Options, at runDirs) (*runner.Runner, error) {
 }
 
 // connect finds the keys of releases.
-func (c *chartWing) connect(all *components) (err error) {
+func (c *chartBackend) connect(all *components) (err error) {
 	c.all = all
 	c.sealKeys, err = newSealKeys(all.Manager)
 	return err
 }
 
 // engine returns what keeps the releases of the watch.
-func (c *chartWing) engine(w Watch) (content.Engine, error) {
+func (c *chartBackend) engine(w Watch) (content.Engine, error) {
 	var runs chart.Runner = chartRunner{c.runner}
 	if w.Job != nil {
 		remote, err := c.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(c.manager.options, false)})

@@ -36,10 +36,10 @@ const connectTimeout = 10 * time.Second
 type components struct {
 	*Manager
 
-	list  []Watch
-	place runDirs
-	wings wings
-	slots *slots.Slots
+	list     []Watch
+	place    runDirs
+	backends backends
+	slots    *slots.Slots
 	// jobSlots are those of runs in Jobs.
 	jobSlots *slots.Slots
 	// jobs is nil until a watch whose runs execute in Jobs needs it.
@@ -97,11 +97,11 @@ func (c *components) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	c.reaper.Store(c.place.reaper)
-	c.wings = newWings(c.Manager, c.list)
-	if err := c.wings.prepare(ctx, c.list, c.place); err != nil {
+	c.backends = newBackends(c.Manager, c.list)
+	if err := c.backends.prepare(ctx, c.list, c.place); err != nil {
 		return err
 	}
-	c.slots = newSlots(c.options, inJobs(c.list, false), c.wings.keepsServer())
+	c.slots = newSlots(c.options, inJobs(c.list, false), c.backends.keepsServer())
 	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.place.root}}
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *components) close() {
 		undo()
 	}
 	c.registerer.unregister()
-	if err := errors.Join(c.wings.close(), c.place.close()); err != nil {
+	if err := errors.Join(c.backends.close(), c.place.close()); err != nil {
 		c.options.Logger.Error(err, "could not give up the run directory")
 	}
 }

@@ -23,7 +23,7 @@ const digestLength = 32
 // digestWatches returns a digest for each watch. It covers the watch's entry and content,
 // the collections that any content may use, the configuration file of Ansible, and the Python
 // environment. After a restart, a CR that succeeded with the same digest does not run.
-func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
+func (a *ansibleBackend) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
 	trees := watches.Trees(collections)
 	installed := files.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
@@ -44,7 +44,7 @@ func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[
 
 // digestContent returns a digest of the files that runs of the watch may read. The directory of a
 // playbook may be the project's: there, what git ignores and the directory of runs do not count.
-func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings []string) (string, error) {
+func (a *ansibleBackend) digestContent(watch watches.Watch, roles, trees, settings []string) (string, error) {
 	playbooks := playbookDirs(watch)
 	paths := slices.DeleteFunc(watch.ContentPaths(roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
 	own, err := files.Digest(append(paths, settings...)...)
@@ -64,12 +64,12 @@ func (a *ansibleWing) digestContent(watch watches.Watch, roles, trees, settings 
 
 // digestPlaybookDir returns a digest of the directory of a playbook, without what git ignores and
 // without the directory of runs.
-func (a *ansibleWing) digestPlaybookDir(dir string) (string, error) {
+func (a *ansibleBackend) digestPlaybookDir(dir string) (string, error) {
 	return files.DigestWithout(a.noContent(dir), dir)
 }
 
 // noContent reports what in the directory of a playbook is no content.
-func (a *ansibleWing) noContent(dir string) func(path string, isDir bool) bool {
+func (a *ansibleBackend) noContent(dir string) func(path string, isDir bool) bool {
 	ignored := files.Ignored(dir)
 	return func(path string, isDir bool) bool {
 		resolved, _ := filepath.EvalSymlinks(path)
@@ -79,7 +79,7 @@ func (a *ansibleWing) noContent(dir string) func(path string, isDir bool) bool {
 
 // nameChanges logs which files have changed since a manager with this directory of runs started last: then CRs that
 // succeeded run again. A new container has no such directory, and names none.
-func (a *ansibleWing) nameChanges(settings []string) {
+func (a *ansibleBackend) nameChanges(settings []string) {
 	if a.runDir == "" {
 		return
 	}
@@ -125,7 +125,7 @@ func digestedEntry(watch watches.Watch) any {
 }
 
 // allContentPaths returns the ContentPaths of all watches.
-func (a *ansibleWing) allContentPaths(roles, trees []string) []string {
+func (a *ansibleBackend) allContentPaths(roles, trees []string) []string {
 	var paths []string
 	for _, watch := range a.watches {
 		paths = append(paths, watch.ContentPaths(roles, trees)...)

@@ -5,7 +5,7 @@
 // LoadWatches and AddWatch give it watches, and Start composes what these need and runs it. compose
 // (compose.go) does that in steps. The first need no API server, so that faults of content come
 // before anything is changed. Then come the API proxy, the informers for children, the cache of the
-// watched kinds, and one Supervisor for each watch. A wing (wing.go) is what a manager has for one
+// watched kinds, and one Supervisor for each watch. A backend (backend.go) is what a manager has for one
 // kind of content, where a watch has such content. stopper (stop.go) ends the manager in two
 // phases: first the runs and their statuses, then everything that they need.
 //

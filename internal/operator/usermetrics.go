@@ -14,7 +14,7 @@ const userMetricsVariable = "ENSIGN_USER_METRICS"
 // addUserMetrics adds the endpoint to which roles post metrics, unless it is switched off,
 // and gives runs its URL. A port that is in use is an error: the metrics of this manager's
 // roles would go to another process.
-func (a *ansibleWing) addUserMetrics(c *components) error {
+func (a *ansibleBackend) addUserMetrics(c *components) error {
 	o := a.options
 	if o.UserMetricsBindAddress == "" || o.UserMetricsBindAddress == "0" {
 		return nil

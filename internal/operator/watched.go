@@ -95,11 +95,11 @@ func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 
 // addWatches connects the kinds of content, and adds a Supervisor for each watch.
 func (c *components) addWatches(context.Context) error {
-	if err := errors.Join(c.addShard(), c.wings.connect(c)); err != nil {
+	if err := errors.Join(c.addShard(), c.backends.connect(c)); err != nil {
 		return err
 	}
 	for _, watch := range c.list {
-		runs, err := c.wings.engine(watch)
+		runs, err := c.backends.engine(watch)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Recorder:   c.events,
 				Attempts:   c.runs,
 				Slots:      c.slotsOf(watch.Watch),
-				Digest:     c.wings.digest(watch),
+				Digest:     c.backends.digest(watch),
 				Translates: len(watch.Hooks.Translate) > 0,
 				Clock:      clock.RealClock{},
 				NoStatus:   noStatus,

@@ -14,8 +14,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-// wing is what a manager has for one kind of content. It is there only if a watch has such content.
-type wing interface {
+// backend is what a manager has for one kind of content. It is there only if a watch has such content.
+type backend interface {
 	// claims reports whether the content of the watch is of this kind.
 	claims(w Watch) bool
 	// prepare checks the content of the watches, and makes what runs it. It does not contact the
@@ -33,13 +33,13 @@ type wing interface {
 	close() error
 }
 
-// wings are those that the watches of a manager need.
-type wings []wing
+// backends are those that the watches of a manager need.
+type backends []backend
 
-// newWings returns the wings for the watches. Of those that claim a watch the first has it.
-func newWings(m *Manager, list []Watch) wings {
-	all := wings{&customWing{}, &chartWing{manager: m}, &ansibleWing{options: m.options, python: m.python, ready: m.checkLease}}
-	var needed wings
+// newBackends returns the backends for the watches. Of those that claim a watch the first has it.
+func newBackends(m *Manager, list []Watch) backends {
+	all := backends{&customBackend{}, &chartBackend{manager: m}, &ansibleBackend{options: m.options, python: m.python, ready: m.checkLease}}
+	var needed backends
 	for _, one := range all {
 		if len(all.share(one, list)) > 0 {
 			needed = append(needed, one)
@@ -48,8 +48,8 @@ func newWings(m *Manager, list []Watch) wings {
 	return needed
 }
 
-// of returns the wing that has the watch.
-func (all wings) of(w Watch) wing {
+// of returns the backend that has the watch.
+func (all backends) of(w Watch) backend {
 	for _, one := range all {
 		if one.claims(w) {
 			return one
@@ -58,8 +58,8 @@ func (all wings) of(w Watch) wing {
 	return nil
 }
 
-// share returns the watches that the wing has.
-func (all wings) share(one wing, list []Watch) []Watch {
+// share returns the watches that the backend has.
+func (all backends) share(one backend, list []Watch) []Watch {
 	var its []Watch
 	for _, w := range list {
 		if all.of(w) == one {
@@ -69,7 +69,7 @@ func (all wings) share(one wing, list []Watch) []Watch {
 	return its
 }
 
-func (all wings) prepare(ctx context.Context, list []Watch, at runDirs) error {
+func (all backends) prepare(ctx context.Context, list []Watch, at runDirs) error {
 	for _, one := range all {
 		if err := one.prepare(ctx, all.share(one, list), at); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (all wings) prepare(ctx context.Context, list []Watch, at runDirs) error {
 	return nil
 }
 
-func (all wings) connect(c *components) error {
+func (all backends) connect(c *components) error {
 	for _, one := range all {
 		if err := one.connect(c); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (all wings) connect(c *components) error {
 
 // engine returns what the controller of the watch uses: what runs its content, with the hooks of a
 // Go program around it.
-func (all wings) engine(w Watch) (content.Engine, error) {
+func (all backends) engine(w Watch) (content.Engine, error) {
 	engine, err := all.of(w).engine(w)
 	if err != nil {
 		return nil, err
@@ -100,9 +100,9 @@ func (all wings) engine(w Watch) (content.Engine, error) {
 }
 
 // digest returns controller.Reconciler.Digest for the watch.
-func (all wings) digest(w Watch) string { return w.Hooks.Digest(all.of(w).digest(w)) }
+func (all backends) digest(w Watch) string { return w.Hooks.Digest(all.of(w).digest(w)) }
 
-func (all wings) keepsServer() bool {
+func (all backends) keepsServer() bool {
 	for _, one := range all {
 		if one.keepsServer() {
 			return true
@@ -111,7 +111,7 @@ func (all wings) keepsServer() bool {
 	return false
 }
 
-func (all wings) close() error {
+func (all backends) close() error {
 	var errs []error
 	for _, one := range all {
 		errs = append(errs, one.close())
