@@ -105,7 +105,7 @@ func (c *components) addShard() error {
 		return nil
 	}
 	c.locks = locks
-	err = c.Add(&census{
+	err = c.Add(&unmatchedCounter{
 		leases: leases, base: base, lease: shardLease(base, c.shard), shard: c.shard, reader: c.writer, kinds: kindsOf(c.list), namespaces: c.namespaces,
 		report: c.counters.SetUnselected, log: c.options.Logger.WithName("shards"),
 	})

@@ -93,8 +93,8 @@ func TestTheFirstShardCountsWhatNoneSelects(t *testing.T) {
 	kubernetes, before := clientset.NewClientset(), 0
 	leases := kubernetes.CoordinationV1().Leases("ns")
 	counted := map[string]int{}
-	newCensus := func(text string, holder string, age time.Duration) *census {
-		c := &census{
+	newCounter := func(text string, holder string, age time.Duration) *unmatchedCounter {
+		c := &unmatchedCounter{
 			leases: leases, base: "op", lease: shardLease("op", selector(t, text)), shard: selector(t, text), reader: labelled("", "a", "b", "typo", "a2"), kinds: []schema.GroupVersionKind{kind},
 			report: func(_ schema.GroupVersionKind, n int) { counted[text] = n }, log: logr.Discard(),
 		}
@@ -105,7 +105,7 @@ func TestTheFirstShardCountsWhatNoneSelects(t *testing.T) {
 		counted[text] = -1
 		return c
 	}
-	all := []*census{newCensus("shard=b", "", 0), newCensus("shard=a2", "killed", time.Hour), newCensus("!shard", "x", time.Second), newCensus("shard=a", "y", 0)}
+	all := []*unmatchedCounter{newCounter("shard=b", "", 0), newCounter("shard=a2", "killed", time.Hour), newCounter("!shard", "x", time.Second), newCounter("shard=a", "y", 0)}
 	for range 2 { // By the second time each has said what it selects.
 		before = len(kubernetes.Actions())
 		for _, c := range all {

@@ -24,41 +24,41 @@ const (
 	// begin with, and selectorAnnotation what it selects.
 	shardLabel         = "ensign.io/shard-of"
 	selectorAnnotation = "ensign.io/watch-label-selector"
-	censusInterval     = time.Minute
-	censusPage         = 500
-	// censusPatience is far more than a lease lasts, so that the clocks of machines may differ.
-	censusPatience = 5 * time.Minute
+	countInterval     = time.Minute
+	countPage         = 500
+	// leaseTimeout is far more than a lease lasts, so that the clocks of machines may differ.
+	leaseTimeout = 5 * time.Minute
 )
 
-// census counts, while this manager leads, the CRs that no shard selects. One shard does it for
+// unmatchedCounter counts, while this manager leads, the CRs that no shard selects. One shard does it for
 // all: that with the oldest of the leases that have a holder. A CR that nobody has is in nobody's
 // log, so that only a count of all of them shows it.
-type census struct {
+type unmatchedCounter struct {
 	leases      coordination.LeaseInterface
 	base, lease string
 	shard       labels.Selector
 	reader      client.Reader
 	kinds       []schema.GroupVersionKind
 	namespaces  []string
-	report      func(kind schema.GroupVersionKind, unselected int)
+	report      func(kind schema.GroupVersionKind, unmatched int)
 	log         logr.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (c *census) NeedLeaderElection() bool { return true }
+func (c *unmatchedCounter) NeedLeaderElection() bool { return true }
 
 // Start counts after each interval, until ctx ends.
-func (c *census) Start(ctx context.Context) error {
+func (c *unmatchedCounter) Start(ctx context.Context) error {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.count(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error(err, "could not count the resources that no shard selects")
 		}
-	}, censusInterval, 0.2, true)
+	}, countInterval, 0.2, true)
 	return nil
 }
 
 // count says what this shard selects, and counts if it is the first.
-func (c *census) count(ctx context.Context) error {
+func (c *unmatchedCounter) count(ctx context.Context) error {
 	all, err := c.leases.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{shardLabel: c.base}.String()})
 	if err != nil {
 		return fmt.Errorf("list the leases of the shards: %w", err)
@@ -73,19 +73,19 @@ func (c *census) count(ctx context.Context) error {
 	}
 	shards, first := c.alive(leases)
 	for _, kind := range c.kinds {
-		unselected := 0
+		unmatched := 0
 		if first {
-			if unselected, err = c.unselected(ctx, kind, shards); err != nil {
+			if unmatched, err = c.unmatched(ctx, kind, shards); err != nil {
 				return err
 			}
 		}
-		c.report(kind, unselected)
+		c.report(kind, unmatched)
 	}
 	return nil
 }
 
 // saySelector writes to the shard's own lease what the shard selects.
-func (c *census) saySelector(ctx context.Context) (*coordinationv1.Lease, error) {
+func (c *unmatchedCounter) saySelector(ctx context.Context) (*coordinationv1.Lease, error) {
 	says, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},
 	}})
@@ -101,12 +101,12 @@ func (c *census) saySelector(ctx context.Context) (*coordinationv1.Lease, error)
 
 // alive returns the selectors of the shards whose leases have a holder that still renews them, and
 // whether this one is the first of them.
-func (c *census) alive(leases []coordinationv1.Lease) (shards []labels.Selector, first bool) {
+func (c *unmatchedCounter) alive(leases []coordinationv1.Lease) (shards []labels.Selector, first bool) {
 	slices.SortFunc(leases, func(a, b coordinationv1.Lease) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, lease := range leases {
 		selector, err := labels.Parse(lease.Annotations[selectorAnnotation])
 		renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{})
-		if err != nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" || time.Since(renewed.Time) > censusPatience {
+		if err != nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" || time.Since(renewed.Time) > leaseTimeout {
 			continue
 		}
 		first = first || len(shards) == 0 && lease.Name == c.lease
@@ -115,8 +115,8 @@ func (c *census) alive(leases []coordinationv1.Lease) (shards []labels.Selector,
 	return shards, first
 }
 
-// unselected counts the CRs of a kind that none of the shards selects.
-func (c *census) unselected(ctx context.Context, kind schema.GroupVersionKind, shards []labels.Selector) (n int, err error) {
+// unmatched counts the CRs of a kind that none of the shards selects.
+func (c *unmatchedCounter) unmatched(ctx context.Context, kind schema.GroupVersionKind, shards []labels.Selector) (n int, err error) {
 	namespaces := c.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -125,7 +125,7 @@ func (c *census) unselected(ctx context.Context, kind schema.GroupVersionKind, s
 		page := &metav1.PartialObjectMetadataList{}
 		for more := true; more; more = page.Continue != "" {
 			page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-			if err := c.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(censusPage), client.Continue(page.Continue)); err != nil {
+			if err := c.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(countPage), client.Continue(page.Continue)); err != nil {
 				return 0, fmt.Errorf("list %s: %w", kind, err)
 			}
 			for i := range page.Items {
