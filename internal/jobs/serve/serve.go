@@ -52,11 +52,11 @@ type Options struct {
 
 // Server serves the agents of Jobs.
 type Server struct {
-	options  Options
-	listener net.Listener
-	api      http.Handler
-	reviews  chan struct{}
-	crowd    crowd
+	options         Options
+	listener        net.Listener
+	api             http.Handler
+	reviews         chan struct{}
+	unauthenticated unauthenticated
 }
 
 // New returns a Server that listens but does not serve yet: the result of Server does.
@@ -88,7 +88,7 @@ func (s *Server) Server() *manager.Server {
 			ReadHeaderTimeout: headerTimeout, // It bounds the handshake too.
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ConnState:         s.crowd.changed,
+			ConnState:         s.unauthenticated.changed,
 			ConnContext:       withConnection,
 			ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(s.options.Logger.V(1)), slog.LevelDebug),
 		},
@@ -109,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.deny(w, errors.New("no token of a session"))
 		return
 	}
-	s.crowd.admit(r.Context())
+	s.unauthenticated.admit(r.Context())
 	if !s.leads() {
 		away(w, "this manager does not lead")
 		return
@@ -204,7 +204,7 @@ func (s *Server) claim(w http.ResponseWriter, r *http.Request, token string) {
 		away(w, "the token can't be reviewed now: "+err.Error())
 		return
 	}
-	s.crowd.admit(r.Context())
+	s.unauthenticated.admit(r.Context())
 	assignment, err := s.options.Registry.Claim(r.Context(), caller.Job, caller.JobUID, caller.PodUID)
 	switch {
 	case errors.Is(err, ErrTaken):

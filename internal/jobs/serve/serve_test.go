@@ -297,7 +297,7 @@ func TestRequestsReachTheProxyAsTheRunSentThem(t *testing.T) {
 // Strangers may open as many connections as they like, and say nothing.
 func TestSilentConnectionsKeepNoAgentOut(t *testing.T) {
 	w := newWorld(t)
-	for range maxStrangers + 20 {
+	for range maxUnauthenticated + 20 {
 		conn, err := net.Dial("tcp", w.server.Address())
 		if err != nil {
 			t.Fatal(err)
@@ -308,14 +308,14 @@ func TestSilentConnectionsKeepNoAgentOut(t *testing.T) {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		w.server.crowd.mu.Lock()
-		count := len(w.server.crowd.strangers)
-		w.server.crowd.mu.Unlock()
-		if count <= maxStrangers {
+		w.server.unauthenticated.mu.Lock()
+		count := len(w.server.unauthenticated.conns)
+		w.server.unauthenticated.mu.Unlock()
+		if count <= maxUnauthenticated {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d strangers are connected", count)
+			t.Fatalf("%d unauthenticated connections are open", count)
 		}
 	}
 }

@@ -8,29 +8,29 @@ import (
 	"sync"
 )
 
-// maxStrangers is how many connections there may be on which nobody has shown a valid token yet.
-const maxStrangers = 256
+// maxUnauthenticated is how many connections there may be on which nobody has shown a valid token yet.
+const maxUnauthenticated = 256
 
-// crowd has the connections of strangers, the oldest first. If there are too many, the oldest are
+// unauthenticated has the connections on which nobody has shown a valid token, the oldest first. If there are too many, the oldest are
 // closed: an agent shows its token within milliseconds, so that whoever opens connections and says
 // nothing keeps no agent out. The zero value is ready.
-type crowd struct {
-	mu        sync.Mutex
-	order     list.List
-	strangers map[net.Conn]*list.Element
+type unauthenticated struct {
+	mu    sync.Mutex
+	order list.List
+	conns map[net.Conn]*list.Element
 }
 
 // changed is for http.Server.ConnState.
-func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+func (c *unauthenticated) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		if c.strangers == nil {
-			c.strangers = map[net.Conn]*list.Element{}
+		if c.conns == nil {
+			c.conns = map[net.Conn]*list.Element{}
 		}
-		c.strangers[conn] = c.order.PushBack(conn)
-		if oldest := c.order.Front(); len(c.strangers) > maxStrangers {
+		c.conns[conn] = c.order.PushBack(conn)
+		if oldest := c.order.Front(); len(c.conns) > maxUnauthenticated {
 			conn, _ := oldest.Value.(net.Conn)
 			c.remove(conn)
 			go func() { _ = conn.Close() }() // It may wait for a TLS record to be written.
@@ -41,10 +41,10 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-func (c *crowd) remove(conn net.Conn) {
-	if element, ok := c.strangers[conn]; ok {
+func (c *unauthenticated) remove(conn net.Conn) {
+	if element, ok := c.conns[conn]; ok {
 		c.order.Remove(element)
-		delete(c.strangers, conn)
+		delete(c.conns, conn)
 	}
 }
 
@@ -56,7 +56,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // admit tells that a request on the connection has shown a valid token.
-func (c *crowd) admit(ctx context.Context) {
+func (c *unauthenticated) admit(ctx context.Context) {
 	if conn, ok := ctx.Value(connectionKey{}).(net.Conn); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
