@@ -136,8 +136,8 @@ func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	}
 	var pods []error
 	for _, info := range resources {
-		if trouble := w.client.troubleOf(info); trouble != "" {
-			pods = append(pods, errors.New(trouble))
+		if problems := w.client.podProblems(info); problems != "" {
+			pods = append(pods, errors.New(problems))
 		}
 	}
 	return errors.Join(append([]error{err}, pods...)...)
@@ -162,8 +162,8 @@ func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Durati
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%s has not ended after %s", nameOf(info), timeout.Round(time.Second))
 		}
-		if trouble := w.client.troubleOf(info); trouble != "" {
-			err = fmt.Errorf("%w; %s", err, trouble)
+		if problems := w.client.podProblems(info); problems != "" {
+			err = fmt.Errorf("%w; %s", err, problems)
 		}
 		return err
 	}

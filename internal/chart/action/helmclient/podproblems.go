@@ -12,12 +12,12 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// maxTroubled is of how many pods of an object is told.
-const maxTroubled = 3
+// maxProblems is of how many pods of an object is told.
+const maxProblems = 3
 
-// troubleOf says for people what the pods of an object wait for, and how their containers ended; "" if
+// podProblems says for people what the pods of an object wait for, and how their containers ended; "" if
 // it has none that wait, or they cannot be read. It only adds to an error.
-func (c *Client) troubleOf(info *resource.Info) string {
+func (c *Client) podProblems(info *resource.Info) string {
 	live, err := c.get(info)
 	if err != nil || live == nil {
 		return ""
@@ -32,7 +32,7 @@ func (c *Client) troubleOf(info *resource.Info) string {
 	}
 	var all []string
 	for i := range pods.Items {
-		if text := trouble(&pods.Items[i]); text != "" && len(all) < maxTroubled {
+		if text := problemsOf(&pods.Items[i]); text != "" && len(all) < maxProblems {
 			all = append(all, "Pod "+pods.Items[i].Namespace+"/"+pods.Items[i].Name+": "+text)
 		}
 	}
@@ -51,8 +51,8 @@ func podsOf(object *unstructured.Unstructured) (metav1.ListOptions, bool) {
 	return metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}, len(selector) > 0
 }
 
-// trouble says what a pod waits for; "" if for nothing.
-func trouble(pod *corev1.Pod) string {
+// problemsOf says what a pod waits for; "" if for nothing.
+func problemsOf(pod *corev1.Pod) string {
 	var all []string
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
