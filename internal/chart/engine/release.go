@@ -138,7 +138,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if w.finalizing {
 		_, _ = w.readSources(ctx, f.site) // They are not needed, but hidden.
 		spec, _ := w.cr.Object["spec"].(map[string]any)
-		w.hideFormer(f.last(), spec)
+		w.maskPrevious(f.last(), spec)
 		f.Decision = release.Decide(f.history, "", mayTake)
 		return f, nil
 	}
@@ -146,7 +146,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, err
 	}
 	f.sight = w.read
-	w.hideFormer(f.last(), w.values.Values)
+	w.maskPrevious(f.last(), w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {

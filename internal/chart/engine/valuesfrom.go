@@ -20,8 +20,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// withheld stands in a status for what the values of Secrets may be in.
-const withheld = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
+// redacted stands in a status for what the values of Secrets may be in.
+const redacted = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
 
 // valuesError is an error about the objects of valuesFrom.
 type valuesError struct{ error }
@@ -171,9 +171,9 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	return result
 }
 
-// hideFormer hides the texts of the last revision's values that are not among those of now: they
+// maskPrevious hides the texts of the last revision's values that are not among those of now: they
 // may be what a Secret had then. now is the CR's spec where the others are not known.
-func (w *work) hideFormer(last *release.Release, now map[string]any) {
+func (w *work) maskPrevious(last *release.Release, now map[string]any) {
 	if last != nil && w.secret() {
 		w.mask = values.NewMask(append(slices.Clip(w.secrets), without(last.Config, now))...)
 	}
@@ -219,12 +219,12 @@ func (w *work) hide(result content.Result) content.Result {
 	for i := range result.Conditions {
 		c := &result.Conditions[i]
 		if c.Type == deployedType && c.Message != "" {
-			c.Message = withheld
+			c.Message = redacted
 		}
 		c.Message = w.mask.Text(c.Message)
 	}
 	if shown, has := result.Fields[deployedRelease].(map[string]any); has {
-		shown["manifest"] = withheld
+		shown["manifest"] = redacted
 	}
 	return result
 }

@@ -106,7 +106,7 @@ func TestWhatComesFromASecretIsNotShown(t *testing.T) {
 	cr := resource(map[string]any{"login": "login"}, nil)
 	result, _ := w.run(t.Context(), cr, false)
 	shown := result.Fields[deployedRelease].(map[string]any)
-	if result.Outcome.Verdict != content.Succeeded || shown["manifest"] != withheld || shown["name"] != "r" || !strings.HasPrefix(result.Conditions[1].Message, "# Not shown") {
+	if result.Outcome.Verdict != content.Succeeded || shown["manifest"] != redacted || shown["name"] != "r" || !strings.HasPrefix(result.Conditions[1].Message, "# Not shown") {
 		t.Errorf("got %+v", result)
 	}
 	again, settled := w.run(t.Context(), cr, false)
