@@ -3,12 +3,13 @@ package charts
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,6 +32,9 @@ type faultLab struct {
 	proxy     *apiproxy.Proxy
 	crs       int
 	converged int
+	killed    atomic.Int64 // how many processes of chart-exec
+	// every says that faults meet any request, and one only, instead of writes and their repetitions.
+	every bool
 }
 
 // subject begins the names of CRs, objects those of a release's objects end with.
@@ -38,11 +42,16 @@ const subject = "subject"
 
 var objects = []string{"-a", "-b", "-c"}
 
-func newFaultLab(ctx context.Context) *faultLab {
+func newFaultLab(ctx context.Context, every bool) *faultLab {
 	GinkgoHelper()
-	hook := configMap("hook", `{"helm.sh/hook": "pre-install,pre-upgrade,pre-delete", "helm.sh/hook-delete-policy": before-hook-creation}`, "a: b")
+	hook := func(when string) string {
+		return configMap(when, fmt.Sprintf(`{"helm.sh/hook": "%[1]s-install,%[1]s-upgrade,%[1]s-delete", "helm.sh/hook-delete-policy": before-hook-creation}`, when), "a: b")
+	}
 	text := `a: {{ .Values.a | quote }}`
-	l := &faultLab{Site: charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", text), "b.yaml": configMap("b", "{}", text), "c.yaml": configMap("c", "{}", text), "hook.yaml": hook}, "")}
+	l := &faultLab{every: every, Site: charted(ctx, map[string]string{
+		"a.yaml": configMap("a", "{}", text), "b.yaml": configMap("b", "{}", text), "c.yaml": configMap("c", "{}", text), "p.yaml": plain["p.yaml"],
+		"pre.yaml": hook("pre"), "post.yaml": hook("post"),
+	}, "")}
 	var err error
 	l.proxy, err = apiproxy.Start(ground.Cluster.Config)
 	Expect(err).NotTo(HaveOccurred())
@@ -64,30 +73,41 @@ func (l *faultLab) restart(ctx context.Context) {
 	Expect(l.Ready(ctx, hello.Kind)).To(Succeed())
 }
 
-// matters reports whether a request is a write of a CR, of a release, its entry in the ledger or its objects. The
+// matters reports whether a request is about a CR, its release, its entry in the ledger or its objects. The
 // manager notes the kinds of children and the key of releases once.
 func (l *faultLab) matters(r apiproxy.Request) bool {
 	notes := strings.Contains(r.Name, "ensign-children") || bytes.Contains(r.Body, []byte(`"ensign-children"`)) || bytes.Contains(r.Body, []byte(`"ensign-seal","namespace"`))
-	return !notes && r.Write() && r.Query["dryRun"] == nil && r.Namespace == l.Namespace && slices.Contains([]string{"secrets", "configmaps", "hellos"}, r.Resource)
+	switch {
+	case notes || r.Verb == "watch" || r.Resource == "leases" || r.Resource == "events":
+		return false
+	case l.every: // The kinds of the API server are asked for too.
+		return r.Resource == "" || strings.Contains(r.Path, l.Namespace)
+	}
+	return changes(r) && strings.Contains(r.Path, l.Namespace)
 }
 
-// count returns how many writes each phase makes without a fault.
-func (l *faultLab) count(ctx context.Context) map[string]int {
+// changes reports whether a request may change something.
+func changes(r apiproxy.Request) bool { return r.Write() && r.Query["dryRun"] == nil }
+
+// record returns the requests that each phase makes without a fault, up to the last write of the CR.
+func (l *faultLab) record(ctx context.Context) map[string][]apiproxy.Request {
 	GinkgoHelper()
-	writes, cr := map[string]int{}, l.custom()
+	l.live(ctx, nil) // The first CR has more.
+	all, cr := map[string][]apiproxy.Request{}, l.custom()
 	for _, phase := range phases {
-		var count atomic.Int64
-		remove := l.proxy.Add(apiproxy.Rule{Match: func(r apiproxy.Request) bool {
-			if l.matters(r) {
-				count.Add(1)
-			}
-			return false
-		}})
+		before := len(l.proxy.Journal())
 		l.perform(ctx, cr, phase, nil)
-		remove()
-		writes[phase] = int(count.Load())
+		var found []apiproxy.Request
+		for _, r := range l.proxy.Journal()[before:] {
+			if l.matters(r) {
+				found = append(found, r)
+			}
+			if l.matters(r) && r.Write() && r.Resource == "hellos" {
+				all[phase] = found
+			}
+		}
 	}
-	return writes
+	return all
 }
 
 func (l *faultLab) custom() *unstructured.Unstructured {
@@ -116,7 +136,7 @@ func (l *faultLab) live(ctx context.Context, one life) {
 // until all is well.
 func (l *faultLab) perform(ctx context.Context, cr *unstructured.Unstructured, phase string, p *faultPlan) {
 	GinkgoHelper()
-	before, failed := l.revisions(ctx, cr), l.failures(cr)
+	before, failed, from := l.revisions(ctx, cr), l.failures(cr), len(l.proxy.Journal())
 	struck := make(chan error, 1)
 	if p != nil {
 		defer l.arm(*p, struck)()
@@ -141,13 +161,15 @@ func (l *faultLab) perform(ctx context.Context, cr *unstructured.Unstructured, p
 	}
 	if phase == "uninstall" {
 		l.expectNothing(ctx, cr, p)
+		l.expectHooks(cr, l.proxy.Journal()[from:], p)
 		return
 	}
 	Eventually(ctx, l.Condition(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", cr.GetGeneration())), "%v", p)
 	if p != nil && !p.fault.Crash() {
 		most += 2 * (l.failures(cr) - failed) // An attempt that fails brings its objects back.
 	}
-	l.expectRelease(ctx, cr, phase, most)
+	l.expectRelease(ctx, cr, phase, most, p)
+	l.expectHooks(cr, l.proxy.Journal()[from:], p)
 }
 
 // failures counts the runs of the manager for the CR that have failed.
@@ -171,7 +193,7 @@ func (l *faultLab) arm(p faultPlan, struck chan<- error) (disarm func()) {
 	var (
 		mu    sync.Mutex
 		count int
-		met   apiproxy.Request // the write, once it has come
+		met   apiproxy.Request // the request, once it has come
 		over  time.Time
 		once  sync.Once
 	)
@@ -182,24 +204,48 @@ func (l *faultLab) arm(p faultPlan, struck chan<- error) (disarm func()) {
 			switch {
 			case p.fault.Crash():
 				err = manager.Kill()
+			case p.fault == killRun:
+				err = l.killRuns(manager)
 			case p.fault == plan.Away:
 				time.AfterFunc(fault.Window(p.fault), l.proxy.Away())
 			}
 			struck <- err
 		})
 	}
+	if p.request == 0 {
+		time.AfterFunc(p.after, strike)
+		return func() {}
+	}
+	acts := apiproxy.Fault{After: func(apiproxy.Request) { strike() }, Break: true}
+	if p.fault != killRun {
+		acts = fault.AtWrite(p.fault, strike)
+	}
 	return l.proxy.Add(apiproxy.Rule{
-		Once: !fault.Lasts(p.fault) || p.fault == plan.Lost, Fault: fault.AtWrite(p.fault, strike),
+		Once: l.every || !fault.Lasts(p.fault) || p.fault == plan.Lost, Fault: acts,
 		Match: func(r apiproxy.Request) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			if !l.matters(r) {
 				return false
 			}
-			if count++; count == p.write {
+			if count++; count == p.request {
 				met, over = r, time.Now().Add(fault.Window(p.fault))
 			}
-			return count >= p.write && time.Now().Before(over) && r.Verb == met.Verb && r.Path == met.Path
+			return count >= p.request && time.Now().Before(over) && r.Verb == met.Verb && r.Path == met.Path
 		},
 	})
+}
+
+// killRuns kills what executes of chart-exec.
+func (l *faultLab) killRuns(manager *harness.Manager) error {
+	all, err := manager.Processes()
+	for _, process := range all {
+		switch killed := syscall.Kill(process.PID, syscall.SIGKILL); {
+		case killed == nil:
+			l.killed.Add(1)
+		case !errors.Is(killed, syscall.ESRCH):
+			err = errors.Join(err, killed)
+		}
+	}
+	return err
 }

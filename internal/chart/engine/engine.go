@@ -238,7 +238,8 @@ func (w *work) place(ctx context.Context) (result content.Result, over bool) {
 	return result, false
 }
 
-// lookAndRestate looks at the release, and corrects states of its records that others have changed.
+// lookAndRestate looks at the release, and corrects states of its records that others have changed, or that Helm
+// could not write: it goes on without an error if it cannot mark the former revision as superseded.
 func (w *work) lookAndRestate(ctx context.Context, job content.Job) (found, error) {
 	found, err := w.lookOnce(ctx, job)
 	if err == nil && (found.State == release.InSync || found.State == release.Drifted) {
@@ -286,7 +287,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 		w.rememberRefusal(outcome)
 		return w.attempted(failed(outcome, order.Upgrade))
 	}
-	after, err := w.look(ctx, job)
+	after, err := w.lookAndRestate(ctx, job)
 	switch {
 	case err != nil:
 		return irreconcilable(ctx, err)
@@ -316,7 +317,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	if outcome.Verdict != content.Succeeded {
 		return w.unsuccessful(outcome, found.Action)
 	}
-	found, err := w.look(ctx, job)
+	found, err := w.lookAndRestate(ctx, job)
 	if err != nil {
 		return irreconcilable(ctx, err)
 	}

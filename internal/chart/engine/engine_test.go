@@ -85,6 +85,18 @@ func TestWhatARunDoesAndShows(t *testing.T) {
 	}
 }
 
+// Helm goes on without an error if it cannot mark the former revision.
+func TestAnUpgradeEndsWithOneDeployedRecord(t *testing.T) {
+	w := newWorld(t, nil)
+	w.has(common.StatusDeployed, "old")
+	if result, _ := w.run(t.Context(), resource(nil, nil), false); result.Outcome.Verdict != content.Succeeded {
+		t.Fatalf("got %+v", result)
+	}
+	if len(w.releases) != 2 || w.releases[0].Info.Status != common.StatusSuperseded || w.releases[1].Info.Status != common.StatusDeployed {
+		t.Errorf("got the states of %d records: %s …", len(w.releases), w.releases[0].Info.Status)
+	}
+}
+
 func TestWhatDriftDoes(t *testing.T) {
 	for drift, want := range map[watches.Drift]struct {
 		settled bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -23,8 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -175,8 +178,18 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 			code = http.StatusNotFound
 			break
 		}
-		if body = w.secrets()[i]; request.Method == http.MethodDelete {
+		body = w.secrets()[i]
+		switch request.Method {
+		case http.MethodDelete:
 			w.releases = slices.Delete(w.releases, i, i+1)
+		case http.MethodPut:
+			written, err := io.ReadAll(request.Body)
+			secret, decodeErr := runtime.Decode(scheme.Codecs.UniversalDeserializer(), written)
+			if err := errors.Join(err, decodeErr); err != nil {
+				w.t.Error(err)
+				break
+			}
+			w.releases[i].Info.Status = common.Status(secret.(*corev1.Secret).Labels["status"])
 		}
 	case w.forbidden != "" && (w.forbidden == request.Method || w.forbidden == "any"):
 		code = http.StatusForbidden
