@@ -112,15 +112,19 @@ func (w *work) readSources(ctx context.Context, s site) (found []values.From, er
 			return nil, valuesError{fmt.Errorf("valuesFrom: the %s %q has no key %q; the resource runs again when it has", source.Kind, source.Name, source.Key)}
 		}
 		from := values.From{ValuesSource: source, Data: data}
+		found = append(found, from)
+		if err := values.Check(found); err != nil { // Nothing is parsed before, nor is more read.
+			w.secrets = append(w.secrets, string(data))
+			return nil, valuesError{err}
+		}
 		if source.Kind == watches.SecretKind {
 			w.secrets = append(w.secrets, from.Shown())
 		}
-		found = append(found, from)
 	}
 	return found, nil
 }
 
-// readSource returns the object of a source; nil if there is none.
+// readSource returns the object of a source, with what sources need of it alone; nil if there is none.
 func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSource) (*unstructured.Unstructured, error) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	if source.Kind == watches.SecretKind {
@@ -135,7 +139,15 @@ func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSour
 		return nil, fmt.Errorf("valuesFrom: read the %s %q: %w", source.Kind, source.Name, err)
 	}
 	w.read.add(resource, w.cr.GetNamespace(), source.Name, object.GetUID(), object.GetResourceVersion())
-	return object, nil
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, other := range w.sources {
+		for _, field := range []string{"data", "binaryData"} {
+			if text, has, _ := unstructured.NestedString(object.Object, field, other.Key); has {
+				_ = unstructured.SetNestedField(kept.Object, text, field, other.Key) // Nothing is in the way.
+			}
+		}
+	}
+	return kept, nil
 }
 
 // dataOf returns what an object has at the source's key. A Secret has all of its data in base64, a

@@ -67,6 +67,7 @@ func TestValuesComeFromObjects(t *testing.T) {
 		"a key that is not there":           {spec: login, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"other": secret})}, says: `the Secret "login" has no key "password"`},
 		"one of the CR's that is not there": {spec: listed, sources: map[string]map[string]any{"secrets/login": secretWith(map[string]string{"password": secret})}, says: `ConfigMap "mine" not found`},
 		"an object that makes no values":    {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("- a"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "ConfigMap sizes, key values.yaml: it is not a YAML mapping"},
+		"more than is parsed":               {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("- a" + strings.Repeat("\n-", 100_000)), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "more than 100000 lines, commas and brackets together"},
 		"what the chart's schema refuses":   {spec: login, sources: map[string]map[string]any{"configmaps/sizes": configMapWith("size: none"), "secrets/login": secretWith(map[string]string{"password": secret})}, says: "at '/size': got string, want integer"},
 	} {
 		t.Run(why, func(t *testing.T) {

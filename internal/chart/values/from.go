@@ -23,18 +23,56 @@ type From struct {
 	Data []byte
 }
 
-// maxFrom bounds what all objects together have for a release, in bytes. Helm stores the values of
-// a release in a Secret, which has less room than that.
-const maxFrom = 2 << 20
+const (
+	// maxFrom bounds what all objects together have for a release, in bytes. Helm stores the values of
+	// a release in a Secret, which has less room than that.
+	maxFrom = 2 << 20
+	// maxEntries bounds the lines and the entries of maps and lists that are parsed: each can take
+	// a thousand bytes then, whatever its text has.
+	maxEntries = 100_000
+)
+
+// Check returns an error if the objects have more for a release than is parsed. It parses nothing.
+func Check(objects []From) error {
+	size, entries := 0, 0
+	for _, o := range objects {
+		size += len(o.Data)
+		if o.TargetPath == nil {
+			entries += entriesOf(o.Data)
+		}
+	}
+	switch {
+	case size > maxFrom:
+		return fmt.Errorf("the objects of valuesFrom have more than %d MiB together", maxFrom>>20)
+	case entries > maxEntries:
+		return fmt.Errorf("the objects of valuesFrom have more than %d lines, commas and brackets together; give a long text a targetPath", maxEntries)
+	}
+	return nil
+}
+
+// entriesOf returns how many entries a text of YAML has at most: each but the first begins after one of these.
+func entriesOf(text []byte) (n int) {
+	for i, c := range text {
+		switch c {
+		case '{', '[', ',', '\n', '\r', 0x85, 0xa8, 0xa9: // The last ones end the line breaks of Unicode.
+			n++
+		case ' ', '\t':
+			if i > 0 && (text[i-1] == '-' || text[i-1] == '?') {
+				n++
+			}
+		}
+	}
+	return n
+}
 
 // Merge makes a tree of values of what the objects have, the weakest first. No error shows what
 // is in an object.
 func Merge(objects []From) (map[string]any, error) {
-	merged, size := map[string]any{}, 0
+	if err := Check(objects); err != nil {
+		return nil, err
+	}
+	merged := map[string]any{}
 	for _, o := range objects {
-		if size += len(o.Data); size > maxFrom {
-			return nil, fmt.Errorf("the objects of valuesFrom have more than %d MiB together", maxFrom>>20)
-		}
 		if err := o.mergeInto(merged); err != nil {
 			return nil, fmt.Errorf("%s: %w", o, err)
 		}
@@ -109,8 +147,8 @@ func shownPath(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// Shown returns what a text may show of the data: the values, and where it is no mapping of values
-// the text itself.
+// Shown returns what a text may show of the data, which Check must have passed: the values, and where it
+// is no mapping of values the text itself.
 func (f From) Shown() any {
 	if tree, err := parseValues(f.Data); err == nil && f.TargetPath == nil {
 		return tree

@@ -37,6 +37,8 @@ func TestMerge(t *testing.T) {
 		"many bytes from few":               {objects: []From{from("a: &a [secretly, secretly, secretly, secretly, secretly, secretly, secretly, secretly]\n" + aliases(9))}, wantErr: "too many aliases"},
 		"no text":                           {objects: []From{from("a: secretly\xff")}, wantErr: "not text in UTF-8"},
 		"no text at a path":                 {objects: []From{from("secretly\x00", "a")}, wantErr: "not text in UTF-8"},
+		"too many entries":                  {objects: []From{from("a: [secretly" + strings.Repeat(",b: ", maxEntries) + "]")}, wantErr: "commas and brackets together"},
+		"many lines of a text at a path":    {objects: []From{from(strings.Repeat("\n", maxEntries+1), "a")}, want: map[string]any{"a": strings.Repeat("\n", maxEntries+1)}},
 		"too much together":                 {objects: []From{from(strings.Repeat("a", 1<<20), "a"), from(strings.Repeat("a", 1<<20), "b"), from("a", "c")}, wantErr: "more than 2 MiB together"},
 	} {
 		t.Run(why, func(t *testing.T) {
