@@ -31,7 +31,10 @@ const (
 	maxRevisions = 2000
 	// maxOpened bounds the records of others that are read when a release is taken over.
 	maxOpened = 20
-	pageSize  = 500
+	// pageSize bounds the revisions of one answer of the API server, and maxReferences the owners of each:
+	// the metadata of a Secret can have more than 1 MiB.
+	pageSize      = 50
+	maxReferences = 100
 )
 
 // Records are the Secrets in which Helm keeps one release. Everybody who may write Secrets
@@ -223,10 +226,10 @@ func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, er
 }
 
 // revision reads the metadata of a Secret. One that Helm would not find by its name is no
-// revision.
+// revision, nor is one with a crowd of owners.
 func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool) {
 	version, err := strconv.Atoi(object.Labels["version"])
-	if err != nil || version < 1 || object.Name != key(r.Name, version) {
+	if err != nil || version < 1 || object.Name != key(r.Name, version) || len(object.OwnerReferences) > maxReferences {
 		return Revision{}, false
 	}
 	links := linksOf(object)

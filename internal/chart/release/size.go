@@ -16,9 +16,17 @@ const (
 	maxDepth  = 200
 )
 
-// checkShape returns an error if a text of JSON has more values than are decoded. It allocates
-// nothing. A text that is no JSON passes: decoding it stops at the first mistake.
+// checkShape returns an error if a text of JSON has more values than are decoded.
 func checkShape(text []byte) error {
+	if exceeds(text, maxValues, maxDepth) {
+		return fmt.Errorf("the record of the release has more than %d JSON values, or they are nested more than %d deep. Helm keeps the chart's values and those of the resource in it: make them smaller", maxValues, maxDepth)
+	}
+	return nil
+}
+
+// exceeds reports whether a text of JSON has more values, or deeper ones. It allocates nothing. A text
+// that is no JSON may pass: decoding it stops at the first mistake.
+func exceeds(text []byte, maxValues, maxDepth int) bool {
 	values, depth, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -36,10 +44,10 @@ func checkShape(text []byte) error {
 			values++
 		}
 		if values > maxValues || depth > maxDepth {
-			return fmt.Errorf("the record of the release has more than %d JSON values, or they are nested more than %d deep. Helm keeps the chart's values and those of the resource in it: make them smaller", maxValues, maxDepth)
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 func tooLarge(size int, limit string) error {
