@@ -27,8 +27,9 @@ const (
 	Label = "ensign-ledger"
 
 	textKey, packedKey = "entry", "entry.gz"
-	// maxText is less than what a ConfigMap holds, in bytes.
-	maxText = 1000 << 10
+	// maxText is less than what a ConfigMap holds, in bytes, and maxUnpacked bounds what that unpacks to.
+	maxText     = 1000 << 10
+	maxUnpacked = 8 << 20
 )
 
 // Store keeps entries in ConfigMaps. The manager is the only one who writes them, with the version that
@@ -202,8 +203,8 @@ func encode(e *Entry) (*corev1.ConfigMap, error) {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	if packed.Len() > maxText {
-		return nil, fmt.Errorf("the names of the objects of release %q have %d bytes, packed, and the ledger holds %d: split the chart, or set a smaller maxHistory", e.Release(), packed.Len(), maxText)
+	if packed.Len() > maxText || len(text) > maxUnpacked {
+		return nil, fmt.Errorf("the names of the objects of release %q have %d bytes, %d packed, and the ledger holds %d, %d packed: split the chart, or set a smaller maxHistory", e.Release(), len(text), packed.Len(), maxUnpacked, maxText)
 	}
 	object.BinaryData = map[string][]byte{packedKey: packed.Bytes()}
 	return object, nil
@@ -215,7 +216,7 @@ func decode(object *corev1.ConfigMap) (*Entry, error) {
 	if packed := object.BinaryData[packedKey]; packed != nil {
 		var unpacked *gzip.Reader
 		if unpacked, err = gzip.NewReader(bytes.NewReader(packed)); err == nil {
-			text, err = io.ReadAll(unpacked)
+			text, err = io.ReadAll(io.LimitReader(unpacked, maxUnpacked)) // The rest of a longer one is missed.
 		}
 	}
 	e := &Entry{}
