@@ -92,16 +92,43 @@ func DecodeResult(r io.Reader) (Result, error) {
 // DecodeEvents reads what an agent sends as events. Numbers in results of tasks are json.Number,
 // as in any job event.
 func DecodeEvents(r io.Reader) (Events, error) {
-	decoder := json.NewDecoder(r)
-	decoder.UseNumber()
-	var events Events
-	if err := decode(decoder, &events); err != nil {
+	var read struct {
+		First  int64
+		Events boundedEvents
+	}
+	if err := decode(json.NewDecoder(r), &read); err != nil {
 		return Events{}, err
 	}
-	if events.First < 1 {
-		return Events{}, fmt.Errorf("the first event has the number %d", events.First)
+	if read.First < 1 {
+		return Events{}, fmt.Errorf("the first event has the number %d", read.First)
 	}
-	return events, nil
+	return Events{read.First, read.Events}, nil
+}
+
+// boundedEvents are a list of events that is not decoded beyond maxEvents: an empty one takes 3 bytes, and
+// some hundred once it is decoded.
+type boundedEvents []jobevent.Event
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *boundedEvents) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if first, err := decoder.Token(); err != nil || first == nil {
+		return err
+	} else if first != json.Delim('[') {
+		return errors.New("the events are no list")
+	}
+	for decoder.More() {
+		if len(*b) == maxEvents {
+			return fmt.Errorf("more than %d events", maxEvents)
+		}
+		var event jobevent.Event
+		if err := decoder.Decode(&event); err != nil {
+			return err
+		}
+		*b = append(*b, event)
+	}
+	return nil
 }
 
 // decode reads one JSON value, after which nothing may follow.

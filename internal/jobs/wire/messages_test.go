@@ -93,7 +93,7 @@ func TestEventsKeepTheirNumbers(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	for _, bad := range []string{`{"First":0}`, `{"First":-1}`, `{"First":1}x`, `[]`, ``, `{"First":1,"Events":[{"Result":[]}]}`} {
+	for _, bad := range []string{`{"First":0}`, `{"First":-1}`, `{"First":1}x`, `[]`, ``, `{"First":1,"Events":[{"Result":[]}]}`, `{"First":1,"Events":{}}`, `{"First":1,"Events":[{}` + strings.Repeat(",{}", maxEvents) + `]}`} {
 		if got, err := DecodeEvents(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is %+v", bad, got)
 		}
@@ -110,8 +110,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(encoded)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if events, err := DecodeEvents(bytes.NewReader(body)); err == nil && events.First < 1 {
-			t.Errorf("events begin with %d", events.First)
+		if events, err := DecodeEvents(bytes.NewReader(body)); err == nil && (events.First < 1 || len(events.Events) > maxEvents) {
+			t.Errorf("%d events begin with %d", len(events.Events), events.First)
 		}
 		result, err := DecodeResult(bytes.NewReader(body))
 		if err != nil {

@@ -52,8 +52,10 @@ const AwayHeader = "Ensign-Away"
 // belongs to another release: its Task. All other events say what the run does.
 const ChartLeft jobevent.Kind = "ensign_chart_left"
 
-// The most bytes that a manager reads of a body.
+// The most bytes that a manager reads of a body, and the most events: an agent's body of several events has
+// 1 MiB, and each has some hundred bytes.
 const (
 	MaxEventsBytes = 4 << 20
 	MaxResultBytes = 1 << 20
+	maxEvents      = 10_000
 )
