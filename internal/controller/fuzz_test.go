@@ -44,3 +44,33 @@ func FuzzPeriod(f *testing.F) {
 }
 
 func unfit(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
+
+// FuzzRequests lets a CR's author ask for runs and for their end with whatever text. Each new request is seen, none
+// is seen twice, and the answer is one of them.
+func FuzzRequests(f *testing.F) {
+	f.Add("a", "b", "a", "")
+	f.Add("a\x00b", "", "\x00", "b")
+	f.Fuzz(func(t *testing.T, own, other, before, shown string) {
+		watch := plainWatch()
+		names := watch.NamesOf(requestedSuffix)
+		now := requestsOf(&watch, widget(withAnnotations(map[string]string{names[0]: own, names[1]: other})))
+		for _, request := range newRequests(now, before) {
+			if request == "" || !strings.Contains(own+requestsSeparator+other, request) {
+				t.Errorf("%q is requested by %q and %q", request, own, other)
+			}
+		}
+		if again := newRequests(now, now); len(again) > 0 {
+			t.Errorf("%q is new after %q", again, now)
+		}
+		if answer := answers(now, before, shown); answer != "" && !strings.Contains(now, answer) {
+			t.Errorf("%q answers %q", answer, now)
+		}
+		if without := requestsOf(&watch, widget()); without != "" {
+			t.Errorf("%q without a request", without)
+		}
+		canceled := widget(withAnnotations(map[string]string{watch.NamesOf(cancelSuffix)[0]: own}))
+		if cancels(&watch, widget(), canceled) != (own != "") || cancels(&watch, canceled, canceled) || cancels(&watch, nil, canceled) {
+			t.Errorf("%q does not cancel once", own)
+		}
+	})
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // chartOperator is an operator's directory with a chart, as a directory and as an archive.
-func chartOperator(t *testing.T) Search {
+func chartOperator(t testing.TB) Search {
 	t.Helper()
 	search := operator(t)
 	for _, path := range []string{"charts/hello/Chart.yaml", "charts/hello-1.tgz", "charts/empty/README.md"} {

@@ -1,11 +1,13 @@
 package watches
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -181,6 +183,33 @@ func FuzzRolePath(f *testing.F) {
 			if c.content.Role != role || !strings.HasPrefix(c.dir, strings.TrimSuffix(parent, "/")+"/") {
 				t.Errorf("the collection's role %q is looked for in %q, beside %q", role, c.dir, parent)
 			}
+		}
+	})
+}
+
+// FuzzSources reads what a CR's author lists as sources of values, and the release that a status names. Whatever is
+// there, the sources are few, of valid names and of kinds that are read.
+func FuzzSources(f *testing.F) {
+	chart := mustLoad(f, chartOperator(f), valuesWatch)[0].Chart
+	f.Add(`{"metadata":{"name":"cr","namespace":"ns"},"spec":{"valuesFrom":[{"kind":"Secret","name":"a","key":"k","targetPath":"a\\.b.c","optional":true}]},"status":{"deployedRelease":{"name":"r"}}}`)
+	f.Add(`{"metadata":{"namespace":"ns"},"spec":{"auth":{"secret":"../x"},"valuesFrom":[[],{"kind":"Pod"}]},"status":{"deployedRelease":[]}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var cr map[string]any
+		if json.Unmarshal([]byte(text), &cr) != nil || cr == nil {
+			return
+		}
+		sources, err := chart.ValuesSourcesOf(cr)
+		if len(sources) > len(chart.ValuesFrom)+maxValuesSources || err != nil && len(err.Error()) > 1024 {
+			t.Errorf("%d sources, %v", len(sources), err)
+		}
+		for _, s := range sources {
+			if s.Kind != SecretKind && s.Kind != ConfigMapKind || len(validation.IsDNS1123Subdomain(s.Name)) > 0 || len(validation.IsConfigMapKey(s.Key)) > 0 || len(s.TargetPath) > maxTargetPath || slices.Contains(s.TargetPath, "") {
+				t.Errorf("got %+v", s)
+			}
+		}
+		namespace, name, err := chart.ReleaseOf(cr)
+		if err == nil && (len(validation.IsDNS1123Label(namespace)) > 0 || len(releaseNameFaults(name)) > 0) {
+			t.Errorf("got the release %s/%s", namespace, name)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // operator makes an operator's directory with a role, a finalizer's role and a playbook.
-func operator(t *testing.T) Search {
+func operator(t testing.TB) Search {
 	t.Helper()
 	dir := t.TempDir()
 	for _, path := range []string{"roles/mysql/tasks/main.yml", "roles/mysql_finalizer/tasks/main.yml", "playbooks/site.yml"} {
@@ -23,7 +23,7 @@ func operator(t *testing.T) Search {
 	return Search{Dir: dir}
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -34,13 +34,13 @@ func write(t *testing.T, path, text string) {
 }
 
 // load reads the text as the operator's watches.yaml.
-func load(t *testing.T, search Search, text string) ([]Watch, error) {
+func load(t testing.TB, search Search, text string) ([]Watch, error) {
 	t.Helper()
 	write(t, filepath.Join(search.Dir, "watches.yaml"), text)
 	return Load("watches.yaml", search)
 }
 
-func mustLoad(t *testing.T, search Search, text string) []Watch {
+func mustLoad(t testing.TB, search Search, text string) []Watch {
 	t.Helper()
 	watches, err := load(t, search, text)
 	if err != nil {

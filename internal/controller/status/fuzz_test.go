@@ -127,3 +127,35 @@ func text(value any) string {
 	data, _ := json.Marshal(value)
 	return string(data)
 }
+
+// FuzzRead reads whatever stands in a status. A retry is after the run that it follows, a success needs what
+// proves it, and nothing of the object changes.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"conditions":[{"type":"Running","status":"True","reason":"Running"},{"type":"Failure","status":"True","message":1}],"contentRun":{"endedAt":"2026-01-02T03:04:05Z","nextAt":"2026-01-02T03:04:04Z"}}`, "d")
+	f.Add(`{"observedGeneration":5,"contentDigest":"d","conditions":[{"type":"Running","status":"True","reason":"Successful","ansibleResult":{"completion":"2026-01-02T03:04:05.000000"}},{"type":"Successful","status":"True"}]}`, "d")
+	f.Add(`{"conditions":{"type":"Running"},"contentRun":[1],"contentDigest":{}}`, "")
+	f.Fuzz(func(t *testing.T, statusText, digest string) {
+		obj := &unstructured.Unstructured{}
+		if obj.UnmarshalJSON([]byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"name":"n","generation":5},"status":`+statusText+"}")) != nil {
+			return
+		}
+		before := obj.DeepCopy()
+		if run := status.ReadRun(obj); !run.Next.IsZero() && !run.Next.After(run.Ended) {
+			t.Errorf("the retry of a run that ended at %s is at %s", run.Ended, run.Next)
+		}
+		if status.ShowsRun(obj) != (status.Read(obj, status.Running).Status == "True" && status.Read(obj, status.Running).Reason == status.ReasonRunning) {
+			t.Error("a run is shown, or not")
+		}
+		last := status.Last(obj)
+		if failed := last.Verdict == content.Failed; failed != (status.Read(obj, status.Failure).Status == "True") {
+			t.Errorf("got %+v", last)
+		}
+		if ended, ok := status.SucceededWith(obj, digest); ok && (ended.IsZero() || status.Digest(obj) != digest || status.Read(obj, status.Successful).Status != "True") {
+			t.Errorf("it has succeeded at %s", ended)
+		}
+		status.Request(obj)
+		if !reflect.DeepEqual(before.Object, obj.Object) {
+			t.Error("the object that was read has changed")
+		}
+	})
+}

@@ -60,7 +60,8 @@ func timeText(t time.Time) string {
 // written it, because its manager is of an earlier version or the kind's schema refused or dropped
 // it, the conditions tell the end, and nothing is known of the content.
 func ReadRun(obj *unstructured.Unstructured) LastRun {
-	fields, _, _ := unstructured.NestedMap(obj.Object, "status", runKey)
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", runKey)
+	fields, _ := value.(map[string]any)
 	text := func(key string) string { s, _ := fields[key].(string); return s }
 	at := func(key string) time.Time { t, _ := time.Parse(time.RFC3339, text(key)); return t } // Zero if it is no time.
 	run := LastRun{Ended: at(endedKey), Next: at(nextKey), Version: content.Version{Name: text(versionKey), Digest: text(contentKey)}}
@@ -99,9 +100,8 @@ const clockSkew = time.Second
 // completed returns the latest end of a run that the ansibleResult of a condition has; the zero
 // time if none has one, as with charts.
 func completed(obj *unstructured.Unstructured) (last time.Time) {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, kind := range []Type{Running, Successful, Failure} {
-		_, found := find(list, kind)
+		_, found := find(conditionsOf(obj), kind)
 		result, _ := found["ansibleResult"].(map[string]any)
 		text, _ := result["completion"].(string)
 		if ended, err := time.Parse(completionFormat, text); err == nil && ended.After(last) {

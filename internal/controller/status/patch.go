@@ -221,8 +221,7 @@ func encodedSize(r rune) int {
 // Last returns the outcome that the conditions of obj show, perhaps that of an earlier
 // generation; the zero outcome if no run has ended.
 func Last(obj *unstructured.Unstructured) content.Outcome {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	return lastOf(list)
+	return lastOf(conditionsOf(obj))
 }
 
 func lastOf(list []any) content.Outcome {

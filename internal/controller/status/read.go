@@ -17,8 +17,7 @@ func ShowsRun(obj *unstructured.Unstructured) bool {
 // Read returns the condition of a type from the status of obj, the zero value if there
 // is none.
 func Read(obj *unstructured.Unstructured, kind Type) metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	_, found := find(list, kind)
+	_, found := find(conditionsOf(obj), kind)
 	text := func(key string) string { s, _ := found[key].(string); return s }
 	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if it is no time.
 	observed, _ := found["observedGeneration"].(int64)
@@ -27,4 +26,11 @@ func Read(obj *unstructured.Unstructured, kind Type) metav1.Condition {
 		Type:               text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message"),
 		LastTransitionTime: metav1.NewTime(since),
 	}
+}
+
+// conditionsOf returns the conditions of obj itself, no copy: somebody may have written a megabyte of them.
+func conditionsOf(obj *unstructured.Unstructured) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	list, _ := value.([]any)
+	return list
 }
