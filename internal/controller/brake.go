@@ -33,6 +33,8 @@ const (
 	bucketSize = 10
 	// quietTime gives one token back when it passes and no trigger waits.
 	quietTime = time.Minute
+	// maxReturned is how many tokens progress gives back until somebody asks for a run.
+	maxReturned = 3 * bucketSize
 )
 
 // triggerOf returns why content must run for the CR as it was read.
@@ -79,6 +81,8 @@ func (st *state) failing() bool {
 // back. When it is empty, each further run waits for a longer pause, as after failures.
 type brake struct {
 	taken int
+	// returned is how many of them progress has given back since somebody asked for a run.
+	returned int
 	// ended is when the last run that took a token, or that a waiting trigger got, began or ended.
 	ended time.Time
 	// counts is true while such a run is at work.
@@ -99,8 +103,22 @@ func (b *brake) takenAt(now time.Time) int {
 	return max(0, b.taken-int(max(0, now.Sub(b.ended))/quietTime))
 }
 
+// progress gives back a token for each child that has become Current: a role that works in steps, each
+// after the child of the step before, does not wait. Its limit slows down a role that makes its
+// children unready with each run.
+func (b *brake) progress(children int) {
+	tokens := min(children, b.taken, maxReturned-b.returned)
+	b.taken, b.returned = b.taken-tokens, b.returned+tokens
+	if b.taken < bucketSize {
+		b.opens = time.Time{}
+	}
+}
+
 // begin is called when a run begins.
 func (b *brake) begin(t trigger, now time.Time, limit time.Duration) {
+	if t == asked {
+		b.returned = 0
+	}
 	b.counts = t.takesToken() || !b.since.IsZero()
 	if !b.counts {
 		return

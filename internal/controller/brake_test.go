@@ -167,6 +167,50 @@ func TestABucketFillsInQuietTimes(t *testing.T) {
 	})
 }
 
+// A role works in steps, and runs again when the child of a step is ready.
+func TestARoleWithProgressIsNotSlowedDown(t *testing.T) {
+	const steps = 2 * bucketSize
+	for name, test := range map[string]struct {
+		current, want int
+	}{
+		"each step makes a child Current": {1, steps},
+		"none does":                       {0, bucketSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+			b.mustReconcile()
+			for range steps {
+				b.drift()
+				b.mailbox().noteCurrent(test.current)
+				b.mustReconcile()
+			}
+			wantEqual(t, 1+test.want, len(b.runner.specs))
+		})
+	}
+}
+
+func TestProgressGivesTokensBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := &brake{taken: bucketSize + 1, ended: now, opens: now.Add(time.Minute)}
+	b.progress(1)
+	wantEqual(t, []any{bucketSize, now.Add(time.Minute)}, []any{b.taken, b.opens})
+	b.progress(2)
+	wantEqual(t, []any{bucketSize - 2, time.Time{}}, []any{b.taken, b.opens})
+	b.progress(2 * bucketSize) // No more than were taken.
+	wantEqual(t, []any{0, bucketSize + 1}, []any{b.taken, b.returned})
+
+	loops := 0 // Each run makes a child unready, which then becomes Current.
+	for ; b.opens.IsZero(); loops++ {
+		b.begin(caused, now, time.Minute)
+		b.end(now, time.Minute)
+		b.progress(1)
+	}
+	wantEqual(t, maxReturned-1, loops)
+	b.begin(asked, now, time.Minute)
+	b.progress(2)
+	wantEqual(t, bucketSize-2, b.taken)
+}
+
 // meter is a Meter that keeps what it was told.
 type meter struct{ lines []string }
 

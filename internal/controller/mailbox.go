@@ -15,6 +15,8 @@ type mailbox struct {
 	// dirty is the reason, as the log shows it, why content must run although it ran for
 	// this version already; "" is none. Events set it, and the start of a run clears it.
 	dirty string
+	// current is how many children have become Current since the last look.
+	current int
 	// ran is the version that content ran for last or runs for now, and held the one whose run
 	// the brake holds back: no event has to report them again. The zero version is none.
 	ran, held version
@@ -115,6 +117,25 @@ func (m *mailbox) whyDirty() string {
 	return m.dirty
 }
 
+// noteCurrent adds to the children that have become Current.
+func (m *mailbox) noteCurrent(children int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current += children
+}
+
+// takeCurrent returns how many children have become Current since its last call.
+func (m *mailbox) takeCurrent() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	children := m.current
+	m.current = 0
+	return children
+}
+
 // take returns the reason for which the name is dirty, and clears it: a run begins. Later
 // events are not covered by this run, and make the name dirty again.
 func (m *mailbox) take() (why string) {
@@ -151,5 +172,5 @@ func (m *mailbox) setHeld(v version) {
 func (m *mailbox) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ran, m.held = version{}, version{}
+	m.ran, m.held, m.current = version{}, version{}, 0
 }

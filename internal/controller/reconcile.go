@@ -177,6 +177,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	// The API server's times have whole seconds.
 	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
 	a.proof = r.proofOf(runCtx, a)
+	a.state.brake.progress(a.mailbox.takeCurrent())
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	a.finalizing = a.step == finalize
 	r.states.move(a.entry, a.phaseFound(a.phase))

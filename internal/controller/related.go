@@ -23,8 +23,9 @@ type Related interface {
 	// Follow calls changed, one call at a time, for each CR of the watch of which an object
 	// changed, until ctx ends. It returns when the watches that an earlier manager had are
 	// started. uid is "" if the object does not say which CR of the name it belongs to; what
-	// names the object for the log.
-	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string))
+	// names the object for the log, and is "" if only the status of children has changed. current is
+	// how many children have become Current for kstatus.
+	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string, current int))
 	// Health returns the health of a CR's children. When it changes, changed is called without a text.
 	Health(watch schema.GroupVersionKind, cr types.NamespacedName) Health
 	// Refers sets the objects to which a CR refers, in place of those before.

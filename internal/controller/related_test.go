@@ -34,8 +34,8 @@ type relation struct {
 
 func (r *relation) Health(schema.GroupVersionKind, types.NamespacedName) Health { return r.health }
 
-func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string)) {
-	changed(request.NamespacedName, r.news, "Secret ns/s changed")
+func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string, int)) {
+	changed(request.NamespacedName, r.news, "Secret ns/s changed", 0)
 }
 
 func (r *relation) Refers(_ schema.GroupVersionKind, _ types.NamespacedName, to Objects) {

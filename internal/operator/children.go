@@ -48,9 +48,6 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(list, func(w watches.Watch) bool { return w.Health != nil }) {
-		reducer.JudgeHealth()
-	}
 	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
@@ -123,7 +120,7 @@ func healthRule(watch watches.Watch) *children.HealthRule {
 	if watch.Health == nil {
 		return nil
 	}
-	return &children.HealthRule{Ignores: watch.Health.Ignores}
+	return &children.HealthRule{Ignores: watch.Health.Ignores, Grace: watch.Health.Grace}
 }
 
 // newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the

@@ -114,6 +114,7 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"a field's name is a number":                   {"  1: x\n", []string{`4 "1" … quotes`}},
 		"health of what is not watched":                {"  watchDependentResources: false\n  health: true\n", []string{`5 health … watchDependentResources: false … remove one`}},
 		"health that nobody writes":                    {"  manageStatus: false\n  health: true\n", []string{`5 health … manageStatus: false … remove one`}},
+		"health with another grace":                    {"  health: {grace: soon}\n", []string{`4 grace … soon … a duration`}},
 		"health that ignores no kind":                  {"  health: {ignore: [{name: a}]}\n", []string{`4 kind … PersistentVolumeClaim`}},
 		"nobody writes Ready":                          {"  ready: nobody\n", []string{`4 ready … "nobody" … manager, content`}},
 		"a truth value is quoted":                      {"  manageStatus: \"false\"\n", []string{`4 manageStatus … "false" … true or false`}},

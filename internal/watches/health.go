@@ -1,11 +1,18 @@
 package watches
 
-import "gopkg.in/yaml.v3"
+import (
+	"time"
 
-// health returns the parser of health: a boolean, or a mapping with what it ignores.
+	"gopkg.in/yaml.v3"
+)
+
+// defaultGrace is that of health: every scale-up by an autoscaler makes a child InProgress for a moment.
+const defaultGrace = 10 * time.Second
+
+// health returns the parser of health: a boolean, or a mapping with its settings.
 func (p *parser) health(d *rawWatch) fieldParser {
 	return func(field string, n *yaml.Node) {
-		health := &Health{}
+		health := &Health{Grace: defaultGrace}
 		if followAlias(n).Kind != yaml.MappingNode {
 			var on bool
 			if p.boolean(&on)(field, n); on {
@@ -14,7 +21,7 @@ func (p *parser) health(d *rawWatch) fieldParser {
 			return
 		}
 		d.Health = health
-		p.mapping("health", map[string]fieldParser{"ignore": p.list(func(field string, n *yaml.Node) {
+		p.mapping("health", map[string]fieldParser{"grace": p.duration(&health.Grace), "ignore": p.list(func(field string, n *yaml.Node) {
 			var kind, name textField
 			p.mapping("a kind of children", map[string]fieldParser{"kind": p.text(&kind), "name": p.text(&name)})(field, n)
 			p.required("kind", kind, n.Line, "PersistentVolumeClaim")

@@ -80,6 +80,8 @@ type Watch struct {
 
 // Health says which children a CR's Ready depends on: all but those that are ignored.
 type Health struct {
+	// Grace is how long a child that was Current may be InProgress before that counts.
+	Grace time.Duration
 	// Ignore has the kinds and names of children that do not count; no name is any name.
 	Ignore []KindName
 }

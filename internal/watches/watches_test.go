@@ -108,7 +108,7 @@ func TestLoadEveryField(t *testing.T) {
 - version: v1
   kind: Secret
   playbook: playbooks/site.yml
-  health: {ignore: [{kind: PersistentVolumeClaim}, {kind: Job, name: once}]}
+  health: {grace: 1m, ignore: [{kind: PersistentVolumeClaim}, {kind: Job, name: once}]}
 `)
 	zero := 0
 	selector, _ := labels.Parse("tier=db,env in (prod,test)")
@@ -153,7 +153,7 @@ func TestLoadEveryField(t *testing.T) {
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
 		Line:                    43,
-		Health:                  &Health{Ignore: []KindName{{Kind: "PersistentVolumeClaim"}, {Kind: "Job", Name: "once"}}},
+		Health:                  &Health{Grace: time.Minute, Ignore: []KindName{{Kind: "PersistentVolumeClaim"}, {Kind: "Job", Name: "once"}}},
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,
 		WatchDependentResources: true,

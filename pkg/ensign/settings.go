@@ -43,6 +43,8 @@ type Settings struct {
 
 // Health says which children count for Ready: all but those that it ignores.
 type Health struct {
+	// Grace is how long a child that was Current may be InProgress before that counts; "": 10s.
+	Grace  string     `json:"grace,omitempty"`
 	Ignore []KindName `json:"ignore,omitempty"`
 }
 

@@ -58,8 +58,12 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
 	for cr, uid := range mergeCRs(f.lockedOwners(before), f.lockedOwners(after)) {
-		if f.noteHealth(cr, before, after, initial) {
-			f.children.notify(cr, uid, "")
+		current := 0
+		if before != nil && after != nil && before.Health != nil && after.Health == nil {
+			current = 1
+		}
+		if queue := f.children.queues[cr.Kind]; queue != nil && (f.noteHealth(cr, before, after, initial) || current > 0) {
+			queue.add(notification{cr: cr.NamespacedName, uid: uid, current: current})
 		}
 	}
 	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {

@@ -198,11 +198,15 @@ func (c *Children) wakeUp() {
 	}
 }
 
+// Changed is called for a CR that has a changed child or referenced object. what describes the change:
+// "Secret shop/hello-tls changed"; it is "" if only the status of children has changed. current is how
+// many children have become Current for kstatus. The UID is "" where the object does not name it. There
+// may be no such CR.
+type Changed = func(cr types.NamespacedName, uid types.UID, what string, current int)
+
 // Follow returns once the kinds of the record are watched, or after 10 seconds. From then on
-// it calls changed, one call at a time, for each CR of the watch that has a changed child or
-// referenced object, until ctx ends. what describes the change: "Secret shop/hello-tls
-// changed"; it is "" if only the Health of the CR has changed. The UID is "" where the object does not name it. There may be no such CR.
-func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed func(cr types.NamespacedName, uid types.UID, what string)) {
+// it calls changed, one call at a time, for the CRs of the watch, until ctx ends.
+func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed Changed) {
 	queue := c.queues[watch.GVK.GroupKind()]
 	if queue == nil {
 		return
@@ -222,7 +226,7 @@ func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed func(c
 // notify adds a notification about the CR to its watch's queue.
 func (c *Children) notify(cr ledger.CR, uid types.UID, what string) {
 	if queue := c.queues[cr.Kind]; queue != nil {
-		queue.add(notification{cr.NamespacedName, uid, what})
+		queue.add(notification{cr: cr.NamespacedName, uid: uid, what: what})
 	}
 }
 

@@ -623,9 +623,9 @@ func TestAChildOfAPredecessorThatGoes(t *testing.T) {
 
 func TestANotificationIsQueuedOnce(t *testing.T) {
 	i := newNotificationQueue()
-	for _, what := range []string{"Secret ns/s changed", "ConfigMap ns/c changed"} {
-		i.add(notification{types.NamespacedName{Name: "a"}, "u", what})
-		i.add(notification{types.NamespacedName{Name: "b"}, "u", what})
+	for _, what := range []string{"", "Secret ns/s changed", "ConfigMap ns/c changed"} {
+		i.add(notification{types.NamespacedName{Name: "a"}, "u", what, 1})
+		i.add(notification{types.NamespacedName{Name: "b"}, "u", what, 0})
 	}
 	var got []string
 	for {
@@ -633,9 +633,9 @@ func TestANotificationIsQueuedOnce(t *testing.T) {
 		if !ok {
 			break
 		}
-		got = append(got, n.cr.Name+": "+n.what)
+		got = append(got, fmt.Sprintf("%s: %s, %d became Current", n.cr.Name, n.what, n.current))
 	}
-	if diff := cmp.Diff([]string{"a: Secret ns/s changed", "b: Secret ns/s changed"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a: Secret ns/s changed, 3 became Current", "b: Secret ns/s changed, 0 became Current"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

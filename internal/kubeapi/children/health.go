@@ -11,19 +11,16 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
-const (
-	// healthPause is how long a child that was Current may be InProgress before that counts: every
-	// scale-up by an autoscaler passes through it.
-	healthPause = 10 * time.Second
-	// unseenWrites is how long the health of a CR's children waits for the watch events of its run's
-	// writes: those of objects that are no children never come.
-	unseenWrites = 10 * time.Second
-)
+// unseenWrites is how long the health of a CR's children waits for the watch events of its run's
+// writes: those of objects that are no children never come.
+const unseenWrites = 10 * time.Second
 
 // HealthRule says which children count for the Ready of a watch's CRs.
 type HealthRule struct {
 	// Ignores reports whether a child does not count.
 	Ignores func(kind, name string) bool
+	// Grace is how long a child that was Current may be InProgress before that counts.
+	Grace time.Duration
 }
 
 // Health is the health of a CR's children by kstatus.
@@ -31,7 +28,7 @@ type Health = struct {
 	// Known is false while informers have not shown all children, or the writes of the CR's last run.
 	Known bool
 	// All are the children that are not Current, in words and sorted. Overdue are those of them that have
-	// failed, have never been Current, or have not been Current for healthPause.
+	// failed, have never been Current, or have not been Current for the time of the rule.
 	All, Overdue []string
 	// Next is when the next one becomes overdue; the zero time is never.
 	Next time.Time
@@ -151,7 +148,7 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 	case after.Health.Failed:
 		child.overdue = time.Time{}
 	case !was && (initial || before != nil):
-		child.overdue = now.Add(healthPause)
+		child.overdue = now.Add(rule.Grace)
 	}
 	c.healths.put(cr, key, child)
 	return child != old || waits

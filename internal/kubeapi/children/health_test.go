@@ -1,6 +1,8 @@
 package children
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,14 +31,16 @@ var (
 	failed = conditioned(map[string]string{"Stalled": "True"})
 )
 
+// grace is long enough that no test reaches it.
+const grace = time.Hour
+
 func healthStage(t *testing.T) *stage {
 	t.Helper()
 	reducer, err := reduce.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reducer.JudgeHealth()
-	ignored := &HealthRule{Ignores: func(kind, name string) bool { return kind == "Account" && name == "ignored" }}
+	ignored := &HealthRule{Grace: grace, Ignores: func(kind, name string) bool { return kind == "Account" && name == "ignored" }}
 	return newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, Health: ignored}, {GVK: gadgets, Dependents: true}}}).start().listen()
 }
 
@@ -68,7 +72,7 @@ func TestTheHealthOfChildren(t *testing.T) {
 	}
 	began := time.Now()
 	s.store(accounts, edited(c, unwell))
-	if next := s.health([]string{wordOfC}, nil); next.Before(began.Add(healthPause)) {
+	if next := s.health([]string{wordOfC}, nil); next.Before(began.Add(grace)) {
 		t.Errorf("it counts at %s, too early", next)
 	}
 	s.store(accounts, edited(c, failed))
@@ -85,21 +89,49 @@ func TestTheHealthOfChildren(t *testing.T) {
 	s.health(nil, nil)
 }
 
-// A change of health alone leads to a notification without a text, which runs nothing. A watch without
-// health gets none.
+// A change of health alone leads to a notification without a text, which runs nothing.
 func TestHealthNotifiesWithoutARun(t *testing.T) {
 	s := healthStage(t)
 	c := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), well))
-	s.runWrites(accounts, object("Account", "g", ownedBy(gadgets, "g"), well))
 	s.live(accounts)
 	s.health(nil, nil)
 	s.store(accounts, edited(c, unwell))
-	s.notified("Widget ns/w uid-w")
+	s.eventually(func() bool { // It may have been told before that the health is known.
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Contains(s.notifications, "Widget ns/w uid-w")
+	}, func() string { return "no notification" })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if diff := cmp.Diff([]string{""}, s.whats); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if slices.ContainsFunc(s.whats, func(what string) bool { return what != "" }) {
+		t.Errorf("it would run because of %q", s.whats)
 	}
+}
+
+// A watch without health counts too. An object that is Current from its creation on does not count, nor
+// does one that the CR does not own.
+func TestChildrenThatBecomeCurrentAreCounted(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	c := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), unwell))
+	s.live(accounts)
+	counted := func(want int) {
+		t.Helper()
+		got := 0
+		s.eventually(func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			got = s.current
+			return got == want
+		}, func() string { return fmt.Sprintf("%d children became Current, not %d", got, want) })
+	}
+	s.store(accounts, edited(c, well))
+	counted(1)
+	s.store(accounts, edited(c, unwell))
+	s.store(accounts, object("Account", "nobodys", unwell))
+	s.store(accounts, object("Account", "nobodys", well))
+	s.store(accounts, object("Account", "current", ownedBy(widgets, "w"), well))
+	s.store(accounts, edited(c, well))
+	counted(2)
 }
 
 // After a write of a run, its watch event decides, and not what was seen before it.

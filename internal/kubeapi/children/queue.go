@@ -1,6 +1,7 @@
 package children
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -15,6 +16,8 @@ type notification struct {
 	uid types.UID
 	// what describes the change; "" if it is only one of health.
 	what string
+	// current is how many children have become Current for kstatus.
+	current int
 }
 
 // notificationQueue has the notifications of one watch, in their order. A CR is in it once.
@@ -32,11 +35,11 @@ func (q *notificationQueue) add(n notification) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.IndexFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid })
-	switch {
-	case i < 0:
+	if i < 0 {
 		q.waiting = append(q.waiting, n)
-	case q.waiting[i].what == "": // It may become a change beside that of the health.
-		q.waiting[i].what = n.what
+	} else {
+		same := &q.waiting[i]
+		same.what, same.current = cmp.Or(same.what, n.what), same.current+n.current
 	}
 	select {
 	case q.added <- struct{}{}:
@@ -55,10 +58,10 @@ func (q *notificationQueue) pop() (first notification, ok bool) {
 }
 
 // deliver calls changed for each notification until ctx ends.
-func (q *notificationQueue) deliver(ctx context.Context, changed func(types.NamespacedName, types.UID, string)) {
+func (q *notificationQueue) deliver(ctx context.Context, changed Changed) {
 	for ctx.Err() == nil {
 		if n, ok := q.pop(); ok {
-			changed(n.cr, n.uid, n.what)
+			changed(n.cr, n.uid, n.what, n.current)
 			continue
 		}
 		select {

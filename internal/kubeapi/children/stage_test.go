@@ -54,6 +54,7 @@ type stage struct {
 	refused       map[string]error // by resource, "resource in namespace", or "resource version"
 	notifications []string
 	whats         []string // of the same notifications, in their order
+	current       int
 	log           []string
 	served        []metav1.APIResource
 	// discoveryDown lets discovery fail.
@@ -119,10 +120,11 @@ func (s *stage) start() *stage {
 // listen collects the notifications of both watches.
 func (s *stage) listen() *stage {
 	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
-		s.Follow(s.t.Context(), WatchedKind{watch, true}, func(cr types.NamespacedName, uid types.UID, what string) {
+		s.Follow(s.t.Context(), WatchedKind{watch, true}, func(cr types.NamespacedName, uid types.UID, what string, current int) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.whats = append(s.whats, what)
+			s.current += current
 			s.notifications = append(s.notifications, strings.TrimSpace(fmt.Sprintf("%s %s %s", watch.Kind, cr, uid)))
 		})
 	}

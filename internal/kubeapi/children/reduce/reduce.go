@@ -28,7 +28,7 @@ type Object struct {
 	metav1.ObjectMeta
 
 	Digest Digest
-	// Health is nil for an object that is Current for kstatus, and where nobody asks.
+	// Health is nil for an object that is Current for kstatus.
 	Health *Health
 	// Status has a digest of each field of the status that Reducer was told to keep. They have
 	// no key: State compares them with those of an earlier manager.
@@ -46,12 +46,10 @@ type StatusFields = map[schema.GroupKind][]string
 
 // Reducer reduces objects. It is safe for concurrent use.
 type Reducer struct {
-	key    []byte
-	status StatusFields
-	// judgesHealth is true if somebody asks for the health of objects.
-	judgesHealth bool
-	allKinds     ignoredParts
-	byKind       map[schema.GroupKind]ignoredParts
+	key      []byte
+	status   StatusFields
+	allKinds ignoredParts
+	byKind   map[schema.GroupKind]ignoredParts
 }
 
 // New returns a Reducer with a random key. It keeps the status fields. Its digests leave out the
@@ -66,14 +64,8 @@ func New(status StatusFields, finalizers ...string) (*Reducer, error) {
 	return &Reducer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
 }
 
-// JudgeHealth makes the Reducer keep the health of objects. It is called before the first object.
-func (r *Reducer) JudgeHealth() { r.judgesHealth = true }
-
 // healthOf returns the health of an object by kstatus. It sees the whole object, and its message is short.
-func (r *Reducer) healthOf(full *unstructured.Unstructured) *Health {
-	if !r.judgesHealth {
-		return nil
-	}
+func healthOf(full *unstructured.Unstructured) *Health {
 	result, err := kstatus.Compute(full)
 	if err != nil || result.Status == kstatus.CurrentStatus {
 		return nil // What kstatus cannot read is not known to be unwell.
@@ -103,7 +95,7 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest the status of %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
 	}
-	return &Object{Digest: digest, Status: status, Health: r.healthOf(full), ObjectMeta: metav1.ObjectMeta{
+	return &Object{Digest: digest, Status: status, Health: healthOf(full), ObjectMeta: metav1.ObjectMeta{
 		Namespace:         full.GetNamespace(),
 		Name:              full.GetName(),
 		UID:               full.GetUID(),
