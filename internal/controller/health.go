@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
@@ -18,7 +19,13 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 	}
 	found := r.Related.Health(r.Watch.GVK, a.request.NamespacedName)
 	a.healthNext = found.Next
-	return &status.Health{Known: found.Known, All: found.All, Overdue: found.Overdue}
+	var missing []string
+	if last := a.state.last; last != nil {
+		for _, object := range last.Missing {
+			missing = append(missing, object+": not found")
+		}
+	}
+	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue)}
 }
 
 // reportHealth makes Ready show the health of the CR's children, if its generation has succeeded.

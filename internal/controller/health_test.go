@@ -63,6 +63,18 @@ func TestReadyFollowsTheHealthOfChildren(t *testing.T) {
 	wantEqual(t, 1, len(b.runner.specs))
 }
 
+// What the content found missing counts at once.
+func TestReadyNamesMissingObjects(t *testing.T) {
+	b, _ := healthBench(t)
+	b.mustReconcile()
+	b.state().last.Missing = []string{"ConfigMap ns/a"}
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: ConfigMap ns/a: not found", b.ready())
+	b.state().last.Missing = nil
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+}
+
 // A generation is not Ready before its objects are: no pause hides what its run has changed.
 func TestANewGenerationIsReadyWithItsChildren(t *testing.T) {
 	b, related := healthBench(t)

@@ -211,6 +211,9 @@ type Result struct {
 	// Waits says, after a failure, that the content waits for an object to which the CR refers:
 	// its change begins the next run at once, and not after the back-off.
 	Waits bool
+	// Missing are objects of the CR that do not exist, by name, although the run succeeded. With health
+	// they are children that are not Current.
+	Missing []string
 	// Counts is the ansibleResult of the conditions; nil is none.
 	Counts map[string]any
 	// Conditions are set beside those that every run has, and Removed are the types of

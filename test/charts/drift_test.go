@@ -24,7 +24,7 @@ var _ = Describe("a release whose objects others change", func() {
 	const warning = "WARNING: drift detected, not repaired"
 
 	DescribeTable("leaves them so where its watch says that", func(ctx context.Context, drift string, looks bool) {
-		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  drift: "+drift+"\n").Start(ctx, hello.Kind)
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  health: true\n  drift: "+drift+"\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "changed", nil)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
@@ -52,6 +52,12 @@ var _ = Describe("a release whose objects others change", func() {
 			text, err = s.Log()
 			Expect(err).NotTo(HaveOccurred())
 			Expect(strings.Count(text, warning)).To(Equal(1), "a drift is told of once")
+			object.ResourceVersion = ""
+			Expect(k8s.Delete(ctx, object)).To(Succeed())
+			Eventually(ctx, s.Condition(cr, "Ready")).Should(And(HaveField("Status", "False"), HaveField("Message", "ConfigMap "+s.Namespace+"/changed-a: not found")))
+			object.UID = ""
+			Expect(k8s.Create(ctx, object)).To(Succeed())
+			Eventually(ctx, s.Condition(cr, "Ready")).Should(HaveField("Status", "True"))
 		} else {
 			Expect(text).NotTo(ContainSubstring(warning))
 			Expect(compared).To(BeZero())

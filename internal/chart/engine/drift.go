@@ -47,6 +47,7 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 		w.event(corev1.EventTypeNormal, eventRepaired, "Repair", objects)
 		w.noteRepairs(ctx, repaired)
 	}
+	f.compared.Drifted = nil
 	if err = errors.Join(err, f.fault); err != nil {
 		return irreconcilable(ctx, err)
 	}
@@ -59,6 +60,11 @@ func (w *work) deployed(f found) content.Result {
 	result := deployed(f.last())
 	refused, waiting := f.compared.Refused, f.compared.Waiting
 	result.RequeueAfter = w.nextRepair(waiting)
+	for _, object := range slices.Concat(f.compared.Drifted, waiting) {
+		if object.Missing {
+			result.Missing = append(result.Missing, object.Name)
+		}
+	}
 	if len(refused) == 0 && len(waiting) == 0 {
 		return result
 	}
