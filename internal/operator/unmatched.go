@@ -24,8 +24,8 @@ const (
 	// begin with, and selectorAnnotation what it selects.
 	shardLabel         = "ensign.io/shard-of"
 	selectorAnnotation = "ensign.io/watch-label-selector"
-	countInterval     = time.Minute
-	countPage         = 500
+	countInterval      = time.Minute
+	countPage          = 500
 	// leaseTimeout is far more than a lease lasts, so that the clocks of machines may differ.
 	leaseTimeout = 5 * time.Minute
 )

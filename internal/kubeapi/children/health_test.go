@@ -3,11 +3,13 @@ package children
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -132,6 +134,20 @@ func TestChildrenThatBecomeCurrentAreCounted(t *testing.T) {
 	s.store(accounts, object("Account", "current", ownedBy(widgets, "w"), well))
 	s.store(accounts, edited(c, well))
 	counted(2)
+}
+
+// The log says once which kind does not count because nobody watches it.
+func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
+	rule := &HealthRule{Ignores: func(kind, _ string) bool { return kind == "ClusterRole" }}
+	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true, Health: rule, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}}}}}).start().listen()
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.runWrites(configMaps, object("ConfigMap", "d", ownedBy(widgets, "w")))
+	s.runWrites(roles, object("ClusterRole", "ignored", ownedBy(widgets, "w")))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if told := strings.Join(s.log, "\n"); strings.Count(told, "do not count for the health") != 1 || !strings.Contains(told, "configmaps") {
+		t.Error(told)
+	}
 }
 
 // After a write of a run, its watch event decides, and not what was seen before it.

@@ -60,16 +60,31 @@ type namespaceInformer struct {
 // followChildKind follows the kind of a child, if the child's changes may trigger a reconcile.
 func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write, object *unstructured.Unstructured, link ownerLink) {
 	kind := Kind{Group: write.Resource.Group, Version: write.Resource.Version, Kind: object.GetKind(), Resource: write.Resource.Resource, Namespaced: object.GetNamespace() != ""}
-	if !watch.triggersReconcile(kind.Namespaced, link) || watch.ignores(kind) || isEvent(write.Resource) {
+	if isEvent(write.Resource) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !watch.triggersReconcile(kind.Namespaced, link) || watch.ignores(kind) {
+		c.tellUncounted(watch, kind)
+		return
+	}
 	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedBackoff {
 		return
 	}
 	c.followFor(watch.GVK.GroupKind(), kind)
 	c.proveChild(cr, object, link, kind.resource().GroupResource())
+}
+
+// tellUncounted logs, once, that children of a kind do not count for Ready. The caller must hold the lock.
+func (c *Children) tellUncounted(watch Watch, kind Kind) {
+	told := [2]schema.GroupKind{watch.GVK.GroupKind(), {Group: kind.Group, Kind: kind.Kind}}
+	if watch.Health == nil || watch.Health.Ignores(kind.Kind, "") || c.toldUncounted[told] {
+		return
+	}
+	c.toldUncounted[told] = true
+	c.options.Logger.Info("children of a kind do not count for the health of their resources, because they are not watched",
+		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind)
 }
 
 // isEvent reports whether the resource is that of Events. They are never followed: a CR owns
