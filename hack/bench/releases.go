@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,8 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/harness"
 )
@@ -19,6 +24,8 @@ const (
 	// releasePeriod is the period of a chart's watch where none is given, releasePeriods how many
 	// are measured.
 	releasePeriod, releasePeriods = time.Minute, 2
+	// ledgerEntries is how many entries the ledger has in the end. An installation makes three writes of its own.
+	ledgerEntries, ledgerWrites = 10_000, 3
 	// objectsOfOne is how many objects a release has. No controller of Kubernetes works on them.
 	objectsOfOne = 4
 )
@@ -64,6 +71,7 @@ func measureReleases(ctx context.Context, s *session) error {
 		return err
 	}
 	s.add(report.Row{Name: "installation of each, 4 at once", Unit: "s"}, time.Since(began).Seconds()/float64(r.releases))
+	r.written()
 	if err := r.compared(ctx); err != nil {
 		return err
 	}
@@ -73,7 +81,46 @@ func measureReleases(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return r.rest(ctx)
+	if err := r.rest(ctx); err != nil {
+		return err
+	}
+	return r.filled(ctx)
+}
+
+// written adds the writes of the ledger until now.
+func (r *resting) written() {
+	var writes float64
+	for _, request := range r.proxy.Journal() {
+		if request.Applied() && request.Resource == "configmaps" && bytes.Contains(request.Body, []byte(ledger.Label)) {
+			writes++
+		}
+	}
+	r.add(report.Row{Name: "writes of the ledger for each installation", Goal: report.AtMost(ledgerWrites)}, writes/float64(r.releases))
+}
+
+// filled adds the manager's memory beside a ledger of many more entries, which it also sees as it watches ConfigMaps.
+func (r *resting) filled(ctx context.Context) error {
+	core, err := clientv1.NewForConfig(r.cluster.Config)
+	if err != nil {
+		return err
+	}
+	store := &ledger.Store{ConfigMaps: core.ConfigMaps(namespace), Namespace: namespace, Prefix: "ensign-release"}
+	more := ledgerEntries - r.releases
+	r.say("releases: %d more entries of the ledger; about %d s", more, more/100)
+	err = each(ctx, names("entry", more), func(ctx context.Context, name string) error {
+		e := &ledger.Entry{Owner: order.Owner{Group: "bench.ensign.io", Kind: "Release", Namespace: namespace, Name: name, UID: name}, Namespace: namespace, Name: name}
+		for version := range 10 {
+			e.Revisions = append(e.Revisions, order.Revision{Version: version + 1, Attempt: rand.Text(), Status: order.StatusSuperseded})
+		}
+		for i := range 10 {
+			e.Last().Objects = append(e.Last().Objects, order.Object{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%s-%d", name, i)})
+		}
+		return store.Put(ctx, e)
+	})
+	if err != nil {
+		return fmt.Errorf("fill the ledger: %w", err)
+	}
+	return r.idle(ctx, nil, report.Row{Name: fmt.Sprintf("memory (RSS) with a ledger of %d entries", ledgerEntries), Goal: report.AtMost(mostRSS), Note: "of ten objects and ten revisions each"})
 }
 
 // compared waits until each release has been compared once, and none is any more.
