@@ -13,11 +13,12 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// abandonTimeout bounds the look for what stays: a CR that is given up must not hang on it.
+// abandonTimeout bounds the look for the remains of a CR whose annotation abandon is set. The CR
+// must not hang on it.
 const abandonTimeout = 30 * time.Second
 
-// abandon removes the finalizer without a run, because the annotation abandon is set. The log and an
-// Event name what stays; the API server refuses the Event in a namespace that is being deleted.
+// abandon removes the finalizer without a run, because the annotation abandon is set. The log and
+// an Event name the remains. The API server refuses the Event in a namespace that is being deleted.
 func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	left := r.leftBehind(runCtx, a, content.Request{Object: a.cr, Finalizing: true})
 	if err := r.removeFinalizer(ctx, a); err != nil {
@@ -28,8 +29,8 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	return nil
 }
 
-// nameLeft names what stays of a CR that is gone although the manager has not removed its finalizer. A kind
-// that is not served proves nothing about its CRs.
+// nameLeft names the remains of a CR that is gone although the manager has not removed its
+// finalizer. A kind that is not served proves nothing about its CRs.
 func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 	uid := a.state.version.uid
 	if !r.Watch.ContentKind().Keeps || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) {
@@ -49,7 +50,7 @@ func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The resource was deleted before its finalizer's content succeeded. "+left)
 }
 
-// leftBehind asks the content what stays. ctx ends with the manager.
+// leftBehind asks the content for the remains of the CR. ctx ends with the manager.
 func (r *Reconciler) leftBehind(ctx context.Context, a *attempt, of content.Request) string {
 	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
 	defer cancel()

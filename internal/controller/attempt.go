@@ -24,7 +24,7 @@ type attempt struct {
 
 	// release gives the slot of the run back; nil while there is none.
 	release func()
-	// conclusion is what the attempt reports; nil while there is nothing to report.
+	// conclusion is the report of the attempt; nil while there is nothing to report.
 	conclusion *conclusion
 	// healthNext is when the health of children changes by time; the zero time is never.
 	healthNext time.Time
@@ -33,8 +33,8 @@ type attempt struct {
 	readies Readies
 }
 
-// look is what an attempt finds when it reads the CR, and what follows from that. An attempt
-// that has to wait for a slot looks again.
+// look is the CR as an attempt reads it, and the decision that follows. An attempt that has to wait
+// for a slot looks again.
 type look struct {
 	// readCtx ends when an event of the CR comes after it was read.
 	readCtx context.Context            //nolint:containedctx // It belongs to this attempt alone.
@@ -42,7 +42,7 @@ type look struct {
 	version version
 	// dirty is why the name is dirty; "" if it is not.
 	dirty string
-	// writer is whose run wrote what is new in the version.
+	// writer is the run that wrote the news of this version.
 	writer writerOf
 	// before is the outcome before this attempt.
 	before content.Outcome
@@ -54,7 +54,8 @@ type look struct {
 	// finalizing is true if the content of the finalizer is to run.
 	finalizing bool
 
-	// What follows is set if content is to run: work, or why there is none for this version.
+	// The next fields are set if content is to run: work, or the reason why there is none for this
+	// version.
 	work    content.Work
 	refusal *content.Outcome
 	// username is the user as which the run uses the API; "" is the manager.
@@ -102,13 +103,13 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	}
 	var reduced bool
 	if v.content, reduced = cr.Object[digestField].(string); !reduced {
-		v.content, _ = contentDigest(cr) // What came as JSON can be JSON again.
+		v.content, _ = contentDigest(cr) // A CR that came as JSON can be JSON again.
 	}
 	return v
 }
 
-// conclusion is what one attempt reports of a run, or of the refusal to run. The next
-// attempt compares with it, and writes it to the API server if this one could not.
+// conclusion is the report of one attempt: of a run, or of the refusal to run. The next attempt
+// compares with it, and writes it to the API server if this one could not.
 type conclusion struct {
 	content.Result
 
@@ -216,7 +217,7 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	st, now := &a.state, r.Clock.Now()
 	c.version, c.finalizing, c.before, c.requested = a.version, a.finalizing, a.before, a.requested()
 	a.setVersion()
-	if c.canceled || c.Outcome.Verdict != content.Canceled { // Of others that are canceled, the next manager answers.
+	if c.canceled || c.Outcome.Verdict != content.Canceled { // The next manager answers the other canceled runs.
 		c.answered = answers(a.version.requested, st.answered, status.Request(a.cr))
 		st.answered = a.version.requested
 	}

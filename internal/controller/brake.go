@@ -51,7 +51,7 @@ func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
 		return handed
 	case st.version != v, st.last == nil, missesFinalizer:
 		return caused
-	case a.dirty != "" && !v.deleting: // A finalizer's run removes children, and that is what the events are about.
+	case a.dirty != "" && !v.deleting: // A finalizer's run removes children. The events are about that.
 		return caused
 	default:
 		return noTrigger
@@ -91,7 +91,8 @@ type brake struct {
 	opens time.Time
 	// since is since when a trigger waits; the zero time is none.
 	since time.Time
-	// slowedBy is what triggers the CR's runs too often, as the log shows it; "" is nothing.
+	// slowedBy is the trigger that starts the CR's runs too often, as the log shows it; "" if there
+	// is none.
 	slowedBy string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// step is what an attempt does with a CR.
+// step is the next thing that an attempt does with a CR.
 type step int
 
 const (

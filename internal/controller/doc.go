@@ -1,15 +1,14 @@
 // Package controller reconciles the CRs of one watch by running their content.
 //
-// Read reconcile.go downwards for the path of one CR: a live read, decide (a pure function,
-// which alone says what is done), one of a few small steps, and finish. Only finish writes the
-// CR's status at the end. An attempt has the CR's state for itself; events leave
-// what they have to say in the CR's mailbox. A Supervisor starts the controller of a watch
-// when its kind is served, and stops it when the kind goes away. Attempts knows the attempts
-// of the whole manager, and ends them when it stops.
+// Read reconcile.go downwards for the path of one CR: a live read, decide (a pure function, which
+// alone chooses the step), one of a few small steps, and finish. Only finish writes the CR's status
+// at the end. Only the attempt uses the CR's state. Events leave their signals in the CR's mailbox.
+// A Supervisor starts the controller of a watch when its kind is served, and stops it when the kind
+// goes away. Attempts knows the attempts of the whole manager, and ends them when it stops.
 //
-// The package owns the interfaces of what it needs of the API (Access, Related, Slots). It
-// knows a kind of content by the interfaces of package content alone: not what Ansible or
-// Helm is, where runs get their API access from, or which flags exist.
+// The package defines the interfaces that it needs of the API (Access, Related, Slots). It knows a
+// kind of content by the interfaces of package content alone. It does not know Ansible, Helm, the
+// API access of runs, or flags.
 //
 // # Gotchas
 //

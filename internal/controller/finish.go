@@ -82,10 +82,10 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	return reconcile.Result{RequeueAfter: after, Priority: queuePriority(priority)}
 }
 
-// errorResult returns the result of an attempt that met an error. A CR that turned out to be
-// gone is reconciled once more, which drops its state or finds its successor: the event of
-// the deletion may be missed. So is one whose run has to wait for another manager's, and one that
-// was found to be abandoned or paused.
+// errorResult returns the result of an attempt that met an error. A CR that is gone is reconciled
+// once more, because the event of its deletion may be missed. That attempt drops the CR's state or
+// finds its successor. A CR is also reconciled once more if its run has to wait for another
+// manager's, or if it is abandoned or paused.
 func errorResult(err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, errGone), errors.Is(err, ErrLocked):
@@ -114,7 +114,7 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// report returns what the status says of a conclusion.
+// report returns the status of a conclusion.
 func (c *conclusion) report() status.Report {
 	report := status.Finished(c.version.generation, c.Result).WithRun(status.LastRun{Ended: c.ended, Next: c.next, Version: c.Version})
 	report = report.WithRequest(c.answered).Repeated(c.stalled).ReadyBy("", c.wroteReady)

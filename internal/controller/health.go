@@ -11,8 +11,8 @@ import (
 // healthWritePause is the shortest time between two writes of the same Ready with another text.
 const healthWritePause = 10 * time.Second
 
-// health returns what the health of the CR's children means for a report; nil if it does not count. It
-// sets when to look again.
+// health returns the report of the health of the CR's children; nil if it does not count. It sets
+// when to look again.
 func (r *Reconciler) health(a *attempt) *status.Health {
 	if r.Watch.Health == nil || r.Related == nil || a.cr.GetDeletionTimestamp() != nil {
 		return nil

@@ -33,7 +33,7 @@ func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
 	return r.reportBrake(ctx, a)
 }
 
-// reportBrake makes the status show whether the CR's runs are slowed down, and by what. It
+// reportBrake makes the status show whether the CR's runs are slowed down, and the reason. It
 // writes nothing if the status shows that already.
 func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
 	b := &a.state.brake
@@ -48,7 +48,8 @@ func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
 	return r.writeInterim(ctx, a, status.Slowed(a.cr.GetGeneration(), b.slowedBy))
 }
 
-// setSlowedBy records by what the CR's runs are slowed down, "" by nothing, and counts it.
+// setSlowedBy records the trigger that slows the CR's runs down, "" if there is none, and counts
+// it.
 func (r *Reconciler) setSlowedBy(a *attempt, by string) {
 	was := a.state.brake.slowedBy
 	a.state.brake.slowedBy = by

@@ -36,7 +36,7 @@ type Grant struct {
 	Readies *Readies
 }
 
-// Meter counts what the brake does to the CRs of a watch.
+// Meter counts the CRs of a watch that the brake slows down.
 type Meter interface {
 	// TriggerHeld is called when a CR begins to wait with a trigger: for its back-off, or
 	// because its bucket is empty.

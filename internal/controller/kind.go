@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
-// Discovery returns what the API server serves.
+// Discovery returns the resources that the API server serves.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 	// ServerGroupsAndResources may return a part of the lists together with an error.
@@ -98,9 +98,9 @@ func (s *Supervisor) logMissing(err error) {
 	s.Logger.Info("WARNING: the watched kind is not served; its CRD may be missing. Other kinds are not affected", values...)
 }
 
-// servedInstead returns the kinds that may have been meant by a watch whose kind is not
-// served: the same kind in other versions, else the kind with the nearest name, as
-// "demo.example.com/v1, Kind=Greeting"; nil if there is none.
+// servedInstead returns the kinds that a watch may have meant whose kind is not served. They are
+// the same kind in other versions, or else the kind with the nearest name, as "demo.example.com/v1,
+// Kind=Greeting"; nil if there is none.
 func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []string {
 	found := map[string][]string{}
 	for _, list := range served {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mailbox is what the events and the attempts of one name tell each other. All of it may be
-// called at any time. A nil mailbox is that of a name without any attempt so far.
+// mailbox holds the messages between the events and the attempts of one name. All methods may be
+// called at any time. A nil mailbox belongs to a name without any attempt so far.
 type mailbox struct {
 	mu sync.Mutex
 	// dirty is the reason, as the log shows it, why content must run although it ran for
@@ -24,7 +24,7 @@ type mailbox struct {
 	interrupt func(signal)
 }
 
-// signal is what an event means for the attempt that is at work on an object.
+// signal is the effect of an event on the running attempt of an object.
 type signal struct {
 	uid types.UID
 	// end is errGone, errDeleted, errWithdrawn, errCanceled or errAbandoned if a run of the object must end; else nil.

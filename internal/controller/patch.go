@@ -57,11 +57,11 @@ type write struct {
 	persistence persistence
 }
 
-// patch reads the CR, sends the operations of change, and repeats both if another writer was
-// faster or the API server cannot answer. It returns errGone if the CR is gone or another
-// object has its name, errAbandoned if the CR is to go without its finalizer, errFenced if another
-// manager may lead, errRefused if the API server refuses the change itself, and the API server's
-// error if repeating does not help.
+// patch reads the CR and sends the operations of change. It repeats both if another writer was
+// faster or the API server cannot answer. It returns errGone if the CR is gone or another object
+// has its name, and errAbandoned if the CR is to go without its finalizer. It returns errFenced if
+// another manager may lead, and errRefused if the API server refuses the change itself. It returns
+// the API server's error if repeating does not help.
 func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what change) error {
 	t := tries{r: r, attempt: a, to: to, what: what}
 	pause := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt, Cap: 5 * time.Second}

@@ -68,8 +68,8 @@ func (c *conclusion) phaseAfter() Phase {
 	return PhaseWaiting
 }
 
-// move counts the CR in another phase. A CR that fails does so until a run has come to something
-// else: its next run is no news.
+// move counts the CR in another phase. A CR that fails keeps this phase until a run has another
+// result. Its next run does not change it.
 func (s *states) move(e *entry, to Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 // and the shortest time from there to the next.
 const progressPause = 10 * time.Second
 
-// placePause is the time until the status says where a run executes or what it waits for. Either may
-// be over by then.
+// placePause is the time until the status says where a run executes or which object it waits for.
+// Both may be over by then.
 const placePause = time.Second
 
-// progress holds what a run is at.
+// progress holds the current step of a run.
 type progress struct {
 	// moved gets a value when the run executes elsewhere, or waits for something else.
 	moved chan struct{}
@@ -57,7 +57,7 @@ func (p *progress) placed(place, waits string) {
 	p.changes++
 }
 
-// setWaits sets what the run waits for until its content begins.
+// setWaits sets the object or event that the run waits for until its content begins.
 func (p *progress) setWaits(waits string) {
 	switch {
 	case waits != "" && p.now.Waits == "":
@@ -74,9 +74,9 @@ func (p *progress) report(generation int64) (report status.Report, changes int) 
 	return status.Working(generation, p.now), p.changes
 }
 
-// showProgress writes what the run is at to the CR's status, until stop is
-// called. stop waits for the last write. If that one reaches the API server after the
-// result, it changes nothing, because its patch tests the resource version.
+// showProgress writes the current step of the run to the CR's status, until stop is called. stop
+// waits for the last write. If that one reaches the API server after the result, it changes
+// nothing, because its patch tests the resource version.
 func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -22,12 +22,12 @@ func (s *Readies) Add(condition map[string]any) {
 	if s.seen == nil {
 		s.seen = map[string]bool{}
 	}
-	if len(s.seen) < 100 { // What content writes is not bounded otherwise.
+	if len(s.seen) < 100 { // Otherwise nothing bounds the conditions that content writes.
 		s.seen[fmt.Sprint(condition)] = true // Maps are printed with sorted keys.
 	}
 }
 
-// addWritten adds what operations write.
+// addWritten adds the conditions that operations write.
 func (s *Readies) addWritten(operations []status.Operation) {
 	for _, o := range operations {
 		if value, _ := o.Value.(map[string]any); value["type"] == string(status.Ready) {
@@ -36,7 +36,7 @@ func (s *Readies) addWritten(operations []status.Operation) {
 	}
 }
 
-// addOf adds what stands in a status.
+// addOf adds the conditions of a status.
 func (s *Readies) addOf(cr *unstructured.Unstructured) {
 	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -46,7 +46,7 @@ func (s *Readies) addOf(cr *unstructured.Unstructured) {
 	}
 }
 
-// beyond reports whether there is a condition that is not among those of others.
+// beyond reports whether there is a condition that others does not have.
 func (s *Readies) beyond(others *Readies) bool {
 	if s == nil {
 		return false

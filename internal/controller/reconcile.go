@@ -125,10 +125,9 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 	}
 }
 
-// admit reads the CR and decides what to do. If content is to run, it is prepared, and then
-// waits for a slot. Only what had to wait is read, decided and prepared again, because the CR
-// may have changed meanwhile. An event of the CR ends the wait: the CR may now have a higher
-// priority, or need no run.
+// admit reads the CR and decides what to do. If content is to run, it is prepared, and then waits
+// for a slot. A CR that had to wait is read, decided and prepared again, because it may have
+// changed. An event of the CR ends the wait: the CR may now have a higher priority, or need no run.
 func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 	for runCtx.Err() == nil {
 		if err := r.look(ctx, runCtx, a); err != nil || !a.step.runs() {
@@ -138,7 +137,7 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 		if a.work == nil && a.refusal == nil {
 			r.prepare(runCtx, a)
 		}
-		if runCtx.Err() != nil { // What was prepared is of no use, nor is what is wrong with it.
+		if runCtx.Err() != nil { // The prepared work is of no use, nor are its errors.
 			break
 		}
 		if a.refusal != nil || a.release != nil {
@@ -254,7 +253,7 @@ func (r *Reconciler) forget(ctx context.Context, a *attempt) {
 	r.states.forget(a.request.NamespacedName)
 }
 
-// forgetObject drops what is kept of the object that the state is about, if there is one.
+// forgetObject drops the manager's records of the object of the state, if there is one.
 func (r *Reconciler) forgetObject(ctx context.Context, a *attempt) {
 	r.setSlowedBy(a, "")
 	if uid := a.state.version.uid; uid != "" {

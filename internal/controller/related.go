@@ -21,9 +21,9 @@ type Objects = map[schema.GroupVersionKind][]types.NamespacedName
 // their specs refer.
 type Related interface {
 	// Follow calls changed, one call at a time, for each CR of the watch of which an object
-	// changed, until ctx ends. It returns when the watches that an earlier manager had are
-	// started. uid is "" if the object does not say which CR of the name it belongs to; what
-	// names the object for the log, and is "" if only the status of children has changed. current is
+	// changed, until ctx ends. It returns when the watches that an earlier manager had are started.
+	// uid is "" if the object does not say which CR of the name it belongs to. The third argument
+	// names the object in the log, and is "" if only the status of children has changed. current is
 	// how many children have become Current for kstatus.
 	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string, current int))
 	// Health returns the health of a CR's children. When it changes, changed is called without a text.
@@ -53,7 +53,7 @@ type Scope = struct {
 // each as the number of the watch's reference, namespace and name.
 const referencesField = "ensignReferences"
 
-// noteReferences stores in a reduced CR to what the full one refers.
+// noteReferences stores in a reduced CR the references of the full one.
 func noteReferences(references []watches.Reference, full, reduced *unstructured.Unstructured) {
 	var items []any
 	for i, reference := range references {
@@ -66,7 +66,7 @@ func noteReferences(references []watches.Reference, full, reduced *unstructured.
 	}
 }
 
-// referencesOf returns to what a reduced CR refers.
+// referencesOf returns the objects to which a reduced CR refers.
 func referencesOf(references []watches.Reference, reduced *unstructured.Unstructured) Objects {
 	found := Objects{}
 	items, _ := reduced.Object[referencesField].([]any)
@@ -95,8 +95,8 @@ func newReference(references []watches.Reference, before, after *unstructured.Un
 	return ""
 }
 
-// setReferences tells related to what objects a CR refers, before anything runs for it. reduced is
-// nil for a CR that is gone.
+// setReferences gives related the objects to which a CR refers, before anything runs for it.
+// reduced is nil for a CR that is gone.
 func setReferences(related Related, watch *watches.Watch, name types.NamespacedName, reduced *unstructured.Unstructured) {
 	switch {
 	case related == nil, len(watch.References) == 0:

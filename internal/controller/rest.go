@@ -41,7 +41,7 @@ func (r *Reconciler) proofOf(ctx context.Context, a *attempt) proof {
 	}
 }
 
-// rest takes over from the CR's status what an earlier manager's run came to.
+// rest takes the result of an earlier manager's run from the CR's status.
 func (a *attempt) rest() {
 	a.setVersion()
 	a.state.last, a.state.due = &conclusion{Result: content.Result{Outcome: a.before}}, a.proof.due

@@ -113,8 +113,8 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 	return nil
 }
 
-// lock takes the lock of the CR's run. What is written to the status after that is written only
-// while the CR is still this manager's.
+// lock takes the lock of the CR's run. Later writes to the status succeed only while the CR belongs
+// to this manager.
 func (r *Reconciler) lock(ctx context.Context, a *attempt) (unlock func(), err error) {
 	if r.Locks == nil {
 		return func() {}, nil
@@ -128,14 +128,15 @@ func (r *Reconciler) lock(ctx context.Context, a *attempt) (unlock func(), err e
 	return unlock, err
 }
 
-// runShown runs the content, and shows in the status what it is at until it ends, by a panic too.
+// runShown runs the content, and shows its current step in the status until it ends, also by a
+// panic.
 func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job content.Job, at *progress) content.Result {
 	defer r.showProgress(ctx, a, at)()
 	return r.observe(runCtx, a.work, job)
 }
 
-// warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
-// however well the run ended.
+// warnOfCreated logs the objects that a finalizer's run has created. Kubernetes deletes them with
+// the CR, even if the run succeeded.
 func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
 	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing {
 		log.FromContext(ctx).Info("WARNING: objects that the finalizer's run created will be deleted with the resource, which owns them; to keep an object, annotate it with helm.sh/resource-policy: keep", "objects", created)

@@ -113,9 +113,9 @@ func newRequests(now, before string) (found []string) {
 	return found
 }
 
-// answers returns the request that the status shows as answered by a run that has seen all; "" is
-// the one that it shows already. A run answers all, and the status has room for one: what is new
-// since the last answer is what somebody waits for.
+// answers returns the request that the status shows as answered by a run that has seen all; "" if
+// the status shows it already. A run answers all, and the status has room for one: the request that
+// is new since the last answer, because somebody waits for it.
 func answers(requests, answered, shown string) string {
 	if !strings.Contains(requests, requestsSeparator) {
 		return requests

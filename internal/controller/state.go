@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// state is what the manager remembers of the CR with one name between two attempts. The
-// queue gives a name to one attempt at a time, and that attempt alone reads and writes the
-// state: it needs no lock. A restart loses all of it. Content then runs once more, unless the
-// CR's status proves that the same version already succeeded with the same content.
+// state is the manager's memory of the CR with one name between two attempts. The queue gives a
+// name to one attempt at a time, and only that attempt uses the state: it needs no lock. A restart
+// loses the state. Content then runs once more, unless the CR's status proves that the same version
+// already succeeded with the same content.
 type state struct {
 	// version is the version that content ran for last, or runs for now. The other fields
 	// belong to the object with its UID.
@@ -50,8 +50,8 @@ type entry struct {
 	phase Phase
 }
 
-// begin forgets what is known of a predecessor of the same name. The reason for which the name
-// is dirty stays: it may be about the new object, and one run more does no harm.
+// begin forgets a predecessor of the same name. The reason for which the name is dirty stays: it
+// may be about the new object, and one more run does no harm.
 func (e *entry) begin(uid types.UID) {
 	e.state = state{version: version{uid: uid}}
 	e.mailbox.reset()

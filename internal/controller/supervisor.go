@@ -25,8 +25,8 @@ import (
 const (
 	// discoveryInterval is how often the API server is asked whether it still serves the kind.
 	discoveryInterval = 30 * time.Second
-	// maxAPIBackoff caps the pause after errors of the API server. It is short, because such
-	// an error is no fault of the CR: work goes on soon after the API server answers again.
+	// maxAPIBackoff caps the pause after errors of the API server. It is short, because the CR does
+	// not cause such an error: work goes on soon after the API server answers again.
 	maxAPIBackoff = 10 * time.Second
 	// logMissingInterval is how often the log says that a kind is still missing.
 	logMissingInterval = time.Minute
@@ -172,9 +172,9 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	return c, nil
 }
 
-// singleKindCache makes a source wait for its own kind only. Otherwise a source waits for all
-// kinds of the cache, and a kind that cannot be listed would stop all watches. The source
-// still waits until its handler has been given what the cache of its kind holds.
+// singleKindCache makes a source wait for its own kind only. Otherwise a source waits for all kinds
+// of the cache, and a kind that cannot be listed would stop all watches. The source still waits
+// until its handler has received all objects of its kind in the cache.
 type singleKindCache struct{ cache.Cache }
 
 // WaitForCacheSync implements cache.Cache.

@@ -24,10 +24,10 @@ import (
 // generations by which changes are found.
 const digestField = "ensignDigest"
 
-// Reducer returns the transform of the cache of the watched kinds. An attempt reads its CR
-// live; the cache only serves the events. It keeps what they need: identity, labels,
-// annotations, generation, deletion, finalizers, the observed generation, and to what the
-// CR refers.
+// Reducer returns the transform of the cache of the watched kinds. An attempt reads its CR live;
+// the cache only serves the events. The transform keeps the fields that they need: identity,
+// labels, annotations, generation, deletion, finalizers, the observed generation, and the
+// references of the CR.
 func Reducer(list ...watches.Watch) func(object any) (any, error) {
 	references := map[schema.GroupVersionKind][]watches.Reference{}
 	for _, watch := range list {

@@ -22,8 +22,7 @@ var errGone error = unwanted("the custom resource is gone")
 // way, so repeating it at once does not help.
 var errRefused = errors.New("the API server refuses the change")
 
-// errFenced: this manager may have lost its lease. The next leader does what is left
-// to do for the CR.
+// errFenced: this manager may have lost its lease. The next leader does the rest for the CR.
 var errFenced = errors.New("this manager may have lost its lease")
 
 // errPaused: the CR is paused since it was read. The next attempt reports that.
@@ -51,8 +50,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// writeInterim writes a report that is no conclusion. If the API server refuses it, that is
-// logged and the attempt goes on.
+// writeInterim writes a report that is not a conclusion. If the API server refuses it, writeInterim
+// logs that and the attempt goes on.
 func (r *Reconciler) writeInterim(ctx context.Context, a *attempt, report status.Report) error {
 	if len(r.merge(report)(a.cr)) == 0 {
 		return nil // The CR was read just now.
@@ -181,7 +180,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	name := r.Watch.Finalizer.Name
 	err := r.patch(ctx, a, write{r.toObject, untilWritten}, func(current *unstructured.Unstructured) []status.Operation {
 		var removals []status.Operation
-		for index, entry := range slices.Backward(current.GetFinalizers()) { // From the end: a removal moves what follows.
+		for index, entry := range slices.Backward(current.GetFinalizers()) { // From the end: a removal moves the later items.
 			if r.Watch.Finalizer.Is(entry) {
 				removals = append(removals, status.Operation{Op: "remove", Path: fmt.Sprintf("/metadata/finalizers/%d", index)})
 			}

@@ -18,9 +18,9 @@ type Writer struct {
 	Name string
 }
 
-// Writers remembers which specs and requests of CRs were written by runs, and what a running
-// run has created. A spec or request that it has forgotten, or never learned of, counts
-// as written by somebody else.
+// Writers remembers which specs and requests of CRs were written by runs, and which objects a
+// running run has created. A spec or request that it has forgotten, or never learned of, counts as
+// written by somebody else.
 type Writers struct {
 	marks *lru.Cache
 	// seen has the resource version with which each mark was first seen in an event.
@@ -50,8 +50,8 @@ func (w *Writers) Created(by types.UID, child string) {
 	}
 }
 
-// takeCreated returns what the run of a CR has created, at most maxCreated objects, and forgets
-// it.
+// takeCreated returns the objects that the run of a CR has created, at most maxCreated, and forgets
+// them.
 func (w *Writers) takeCreated(by types.UID) []string {
 	if w == nil {
 		return nil
@@ -69,9 +69,9 @@ type mark struct {
 	what string
 }
 
-// Wrote records that a run of by wrote the CR of the watch, as the API server answered. What an
-// event has shown in an earlier resource version was written by somebody else: the run has
-// written another part of the CR.
+// Wrote records that a run of by wrote the CR of the watch, as the API server answered. A version
+// that an event has shown earlier was written by somebody else: the run has written another part of
+// the CR.
 func (w *Writers) Wrote(by Writer, watch *watches.Watch, cr *unstructured.Unstructured) {
 	for _, m := range versionOf(watch, cr).marks() {
 		if first, known := w.seen.Get(m); !known || first == cr.GetResourceVersion() {
@@ -113,14 +113,14 @@ func (v version) specMark(generation int64) mark {
 
 func (v version) requestMark() mark { return mark{v.uid, "request", digestOfText(v.requested)} }
 
-// writerOf is what is known of the writer of a spec or a request.
+// writerOf is the writer of a spec or a request, as far as it is known.
 type writerOf struct {
 	Writer
 
 	own bool // It is the CR's own run.
 }
 
-// trigger returns the class of what the writer wrote.
+// trigger returns the class of the writer's change.
 func (w writerOf) trigger() trigger {
 	switch {
 	case w.own:

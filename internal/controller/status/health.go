@@ -30,7 +30,7 @@ func Observed(generation int64, h *Health) Report {
 	return Report{generation: generation, idle: true, moment: momentObserved, health: h}
 }
 
-// healthy returns Ready for a generation that has succeeded. ready is what the status has for it.
+// healthy returns Ready for a generation that has succeeded. ready is the condition in the status.
 func (r Report) healthy(ready map[string]any) []metav1.Condition {
 	isReady := ready["status"] == string(metav1.ConditionTrue)
 	switch h := r.health; {

@@ -63,7 +63,7 @@ func ReadRun(obj *unstructured.Unstructured) LastRun {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", runKey)
 	fields, _ := value.(map[string]any)
 	text := func(key string) string { s, _ := fields[key].(string); return s }
-	at := func(key string) time.Time { t, _ := time.Parse(time.RFC3339, text(key)); return t } // Zero if it is no time.
+	at := func(key string) time.Time { t, _ := time.Parse(time.RFC3339, text(key)); return t } // Zero if the text is not a time.
 	run := LastRun{Ended: at(endedKey), Next: at(nextKey), Version: content.Version{Name: text(versionKey), Digest: text(contentKey)}}
 	stopped, refused := stoppedAt(obj)
 	switch ended := completed(obj); {

@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Bounds of what is written, in bytes: with them the conditions take up less
-// than 20 KiB as JSON, whatever failed.
+// Bounds of the texts, in bytes. With them the conditions take up less than 20 KiB as JSON,
+// whatever failed.
 const (
 	maxMessage = 4 << 10
 	maxReason  = 256
@@ -122,7 +122,7 @@ func Tests(obj *unstructured.Unstructured) []Operation {
 }
 
 // conditionChanges addresses each of Ensign's conditions by its index, which the test of the
-// resourceVersion keeps valid. The conditions of others are not sent.
+// resourceVersion keeps valid. The conditions of other writers are not sent.
 func conditionChanges(current map[string]any, r Report, now time.Time) []Operation {
 	list, isList := current["conditions"].([]any)
 	var ops []Operation
@@ -140,7 +140,7 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 			ops = append(ops, Operation{Op: "replace", Path: fmt.Sprintf("/status/conditions/%d", index), Value: value})
 		}
 	}
-	for index, item := range slices.Backward(list) { // From the end: a removal moves what follows.
+	for index, item := range slices.Backward(list) { // From the end: a removal moves the later items.
 		if c, _ := item.(map[string]any); slices.Contains(append(notReady, r.removed...), fmt.Sprint(c["type"])) {
 			ops = append(ops, Operation{Op: "remove", Path: fmt.Sprintf("/status/conditions/%d", index)})
 		}
@@ -187,9 +187,9 @@ func (r Report) render(c metav1.Condition, old map[string]any, now time.Time) ma
 	return value
 }
 
-// bounded cuts a text between characters at limit bytes, or earlier if it would have more
-// than three times as many bytes as JSON, and marks the cut. Bytes that are no UTF-8 are
-// replaced, as the API server would.
+// bounded cuts a text between characters at limit bytes, or earlier if it would have more than
+// three times as many bytes as JSON, and marks the cut. Bytes that are not UTF-8 are replaced, as
+// the API server would.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	encoded, end := 0, 0

@@ -19,7 +19,7 @@ func ShowsRun(obj *unstructured.Unstructured) bool {
 func Read(obj *unstructured.Unstructured, kind Type) metav1.Condition {
 	_, found := find(conditionsOf(obj), kind)
 	text := func(key string) string { s, _ := found[key].(string); return s }
-	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if it is no time.
+	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if the text is not a time.
 	observed, _ := found["observedGeneration"].(int64)
 	return metav1.Condition{
 		ObservedGeneration: observed,

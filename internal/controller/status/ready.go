@@ -27,7 +27,7 @@ const (
 	ReadyByContent = "content"
 )
 
-// moment is what a report means for these conditions.
+// moment is the state of a report for these conditions.
 type moment int
 
 const (
@@ -71,7 +71,7 @@ func (r Report) Repeated(stalled bool) Report {
 	return r
 }
 
-// times are what differs between two messages of the same failure.
+// times matches the parts that differ between two messages of the same failure.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*|\b\d\d:\d\d:\d\d(\.\d+)?\b|\b(\d+(\.\d+)?\s?(ns|us|µs|ms|s|m|h|seconds?|minutes?|hours?))+\b`)
 
 // SameFailure reports whether two outcomes are the same failure: their messages differ in times at most.

@@ -77,7 +77,7 @@ type Report struct {
 	// during is true for a report that is only written over a status that shows a run at work.
 	during bool
 
-	// What follows decides about the conditions of kstatus: see readiness.
+	// The next fields decide about the conditions of kstatus: see readiness.
 	moment  moment
 	outcome content.Outcome
 	// again is true if this manager has reported the generation before.
@@ -157,7 +157,8 @@ func Confirmed(generation int64) Report {
 	return Report{generation: generation, idle: true, moment: momentConfirmed}
 }
 
-// Slowed reports that the CR's runs are slowed down, and by what; "" is nothing any more.
+// Slowed reports that the CR's runs are slowed down, and the reason; "" means that they no longer
+// are.
 func Slowed(generation int64, by string) Report {
 	if by == "" {
 		return Report{generation: generation, idle: true, removed: []string{string(SlowedDown)}}
@@ -172,13 +173,13 @@ func MessageSlowed(by string) string {
 	return "Too many triggers, perhaps by its own runs; runs are slowed down: " + by
 }
 
-// Progress is what a run is at.
+// Progress is the current step of a run.
 type Progress struct {
 	// Task is the one that the run executes since Since; "": none yet.
 	Task  string
 	Since time.Time
-	// Place is where a run outside of the manager executes; Waits is what it waits for. Both may
-	// be "".
+	// Place is where a run outside of the manager executes. Waits is the thing that it waits for.
+	// Both may be "".
 	Place, Waits string
 }
 
@@ -197,7 +198,8 @@ func (p Progress) String() string {
 	return words
 }
 
-// Working reports what the run is doing. It is only written over a status that shows a running run.
+// Working reports the current step of the run. It is only written over a status that shows a
+// running run.
 func Working(generation int64, p Progress) Report {
 	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
 		condition(Running, "True", ReasonRunning, p.String()),

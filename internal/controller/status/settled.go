@@ -12,12 +12,12 @@ import (
 // trailing zeros, UTC.
 const completionFormat = "2006-01-02T15:04:05.999999+00:00"
 
-// digestKey is the key of the status for the digest of what the last successful run
-// depended on: content, settings of the watch, Python environment and annotations.
+// digestKey is the status key for the digest of all that the last successful run depended on:
+// content, settings of the watch, Python environment and annotations.
 const digestKey = "contentDigest"
 
-// WithDigest adds the digest of what a successful run depended on. A report of success
-// without a digest removes that of an earlier run.
+// WithDigest adds the digest of all that a successful run depended on. A report of success without
+// a digest removes that of an earlier run.
 func (r Report) WithDigest(digest string) Report {
 	if digest == "" {
 		return r
@@ -51,11 +51,10 @@ func Digest(obj *unstructured.Unstructured) string {
 	return digest
 }
 
-// SucceededWith reports whether the status of obj proves that a run of its generation
-// succeeded with the digest, and returns when that run ended. It is false if anything is
-// missing, as with schemas that prune what Ensign writes, and kinds without generations. It
-// is also false if the object is younger than the run: then the status was restored from
-// that of another object.
+// SucceededWith reports whether the status of obj proves that a run of its generation succeeded
+// with the digest, and returns when that run ended. It is false if anything is missing, as with
+// schemas that prune Ensign's fields, and kinds without generations. It is also false if the object
+// is younger than the run: then the status was restored from that of another object.
 func SucceededWith(obj *unstructured.Unstructured, digest string) (ended time.Time, ok bool) {
 	status, _ := obj.Object["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)
@@ -71,7 +70,7 @@ func SucceededWith(obj *unstructured.Unstructured, digest string) (ended time.Ti
 		text, _ := result["completion"].(string)
 		ended, _ = time.Parse(completionFormat, text)
 	} else {
-		run, _ := status[runKey].(map[string]any) // Of content that counts nothing.
+		run, _ := status[runKey].(map[string]any) // nil for content that counts nothing.
 		text, _ := run[endedKey].(string)
 		ended, _ = time.Parse(time.RFC3339, text)
 	}

@@ -59,8 +59,8 @@ func (s Sweeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the directories of CRs that are gone. It logs errors: a directory that is
-// left is no reason to end the manager.
+// sweep removes the directories of CRs that are gone. It only logs errors: a directory that stays
+// must not end the manager.
 func (s Sweeper) sweep(ctx context.Context) {
 	removed, err := s.removeOrphans(ctx)
 	if len(removed) > 0 {
@@ -74,7 +74,8 @@ func (s Sweeper) sweep(ctx context.Context) {
 // removeOrphans removes the directories of CRs that are gone and returns their UIDs. If a
 // kind cannot be listed, it removes none, because the kind's CRs may have directories.
 func (s Sweeper) removeOrphans(ctx context.Context) ([]string, error) {
-	// Retry what could not be removed before. That needs no response of the API server.
+	// Retry the directories that could not be removed before. That needs no response of the API
+	// server.
 	_, retryErr := s.Directories.Sweep(func(string) bool { return true })
 	// A directory that is made after the lists may belong to a new CR, so only those that
 	// exist before are removed.
