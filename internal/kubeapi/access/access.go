@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is the CR of a run: the Kubernetes owner of what the run creates. Namespace is "" for a cluster-scoped CR.
+// Owner is the CR of a run, which is the Kubernetes owner of the objects that the run creates.
+// Namespace is "" for a cluster-scoped CR.
 type Owner struct {
 	GVK       schema.GroupVersionKind
 	Namespace string
@@ -34,9 +35,10 @@ type Session struct {
 	Username string
 	// Labels are set on the objects that the run writes.
 	Labels map[string]string
-	// Release is true if the run is a chart's, and Deleting if its owner is being deleted. Records of
-	// releases, and what a chart's hooks make at a deletion, are linked to the owner by annotations: in
-	// a deletion in the foreground the garbage collector deletes what refers to the owner at once.
+	// Release is true if the run is a chart's, and Deleting if its owner is being deleted. Records
+	// of releases are linked to the owner by annotations, and so are the objects that a chart's
+	// hooks make at a deletion: in a foreground deletion the garbage collector deletes objects that
+	// refer to the owner at once.
 	Release, Deleting bool
 	// Generation is the owner's for which the run works.
 	Generation int64
@@ -58,7 +60,7 @@ type Denial struct {
 	Namespace string
 }
 
-// Write is a request that changes what the API server stores.
+// Write is a request that changes objects of the API server.
 type Write struct {
 	// Verb is the verb of RequestInfo: create, update, patch, delete or deletecollection.
 	Verb        string

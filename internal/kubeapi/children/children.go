@@ -47,7 +47,7 @@ type WatchedKind = struct {
 	Namespaced bool
 }
 
-// Discovery returns what the API server serves.
+// Discovery returns the resources that the API server serves.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
@@ -201,8 +201,8 @@ func (c *Children) wakeUp() {
 	}
 }
 
-// Changed is called for a CR that has a changed child or referenced object. what describes the change:
-// "Secret shop/hello-tls changed"; it is "" if only the status of children has changed. current is how
+// Changed is called for a CR that has a changed child or referenced object. The third argument describes
+// the change: "Secret shop/hello-tls changed"; it is "" if only the status of children has changed. current is how
 // many children have become Current for kstatus. The UID is "" where the object does not name it. There
 // may be no such CR.
 type Changed = func(cr types.NamespacedName, uid types.UID, what string, current int)

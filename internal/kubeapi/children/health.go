@@ -12,7 +12,7 @@ import (
 )
 
 // unseenWrites is how long the health of a CR's children waits for the watch events of its run's
-// writes: those of objects that are no children never come.
+// writes. Events of objects that are not children never come.
 const unseenWrites = 10 * time.Second
 
 // HealthRule says which children count for the Ready of a watch's CRs.
@@ -122,8 +122,8 @@ func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
 	return waits && now.Sub(since) > unseenWrites || !c.ledger.HasUnseen(cr)
 }
 
-// noteHealth notes what a change of a child means for the health of its CR, and reports whether the CR
-// has to be told. The change may end the wait until it is known.
+// noteHealth notes the effect of a change of a child on the health of its CR, and reports whether
+// the CR has to be told. The change may end the wait until the health is known.
 func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
 	c := f.children
 	rule := c.watches[cr.Kind].Health
@@ -154,8 +154,7 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 	return child != old || waits
 }
 
-// tellHealth tells the CRs whose health has become known, and forgets what is kept of a kind that is not
-// followed any more.
+// tellHealth tells the CRs whose health has become known.
 func (c *Children) tellHealth(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

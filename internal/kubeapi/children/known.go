@@ -87,7 +87,7 @@ func (c *Children) followAsked(resource schema.GroupVersionResource, namespaced 
 }
 
 func knownOf(o *reduce.Object) Known {
-	owners, _ := json.Marshal(o.OwnerReferences) // What came as JSON can be JSON again.
+	owners, _ := json.Marshal(o.OwnerReferences) // OwnerReferences came as JSON and can be JSON again.
 	return Known{UID: o.UID, ResourceVersion: o.ResourceVersion, Content: fmt.Sprintf("%x %t %s", o.Digest, o.DeletionTimestamp != nil, owners)}
 }
 

@@ -28,8 +28,8 @@ func proofOf(child types.UID, cr ledger.CR) proof {
 	return proof(sum[:len(proof{})])
 }
 
-// proofs are the children outside of their CR's namespace that runs are known to have written.
-// Whoever may write objects in one namespace may let them name any CR as their owner.
+// proofs are the children outside of their CR's namespace that runs are known to have written. A
+// user who may write objects in one namespace can make them name any CR as their owner.
 type proofs struct {
 	children map[proof]*provenChild
 	// outdated is true where the record has other proofs, lastSaved when they were last saved.

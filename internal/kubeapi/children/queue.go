@@ -14,7 +14,7 @@ type notification struct {
 	cr types.NamespacedName
 	// uid is "" where the changed object does not name the CR's UID.
 	uid types.UID
-	// what describes the change; "" if it is only one of health.
+	// The description of the change; "" if only the health changed.
 	what string
 	// current is how many children have become Current for kstatus.
 	current int

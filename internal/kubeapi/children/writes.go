@@ -29,8 +29,8 @@ func (c *Children) BeforeWrite(session *access.Session, write access.Write) (aft
 // writes may still come, so that the ledger must keep the writes.
 func (c *Children) SessionEnded(*access.Session) {}
 
-// writtenObjects follows the kind of a child that the run has written. It returns what the
-// ledger needs of the response; nothing where the write failed or the kind is not followed.
+// writtenObjects follows the kind of a child that the run has written. It returns the written
+// objects for the ledger; nil if the write failed or the kind is not followed.
 func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
 	if response.Unknown != "" {
 		c.tellUnknown(write, response)

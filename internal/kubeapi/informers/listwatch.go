@@ -76,7 +76,7 @@ func (o *reportingWatch) Stop() {
 	o.Interface.Stop()
 }
 
-// remedy returns what an administrator can do about err.
+// remedy returns the advice for an administrator about err.
 func remedy(key Key, err error) string {
 	resource := key.Resource.GroupResource().String()
 	where := "a ClusterRole"

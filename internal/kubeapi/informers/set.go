@@ -40,10 +40,10 @@ const (
 // Options are the settings of a Set. Client is required.
 type Options struct {
 	Client dynamic.Interface
-	// Transform returns what the informer keeps of an object from the API server; nil keeps all
-	// of it. It is also called with its own results and must return them unchanged. meta.Accessor
-	// must work on the results: a small type can have GetObjectMeta. After an error or a panic
-	// the object is lost, so Transform must not be used as a filter.
+	// Transform returns the form in which the informer keeps an object from the API server; nil
+	// keeps all of it. It is also called with its own results and must return them unchanged.
+	// meta.Accessor must work on the results: a small type can have GetObjectMeta. After an error
+	// or a panic the object is lost, so Transform must not be used as a filter.
 	Transform func(any) (any, error)
 	// Indexers index the stores; nil: there are none.
 	Indexers toolscache.Indexers

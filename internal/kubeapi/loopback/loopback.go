@@ -1,6 +1,6 @@
-// Package loopback makes what a server at 127.0.0.1 needs for the clients of runs: a certificate,
-// and a kubeconfig that trusts it. There is TLS, although nothing leaves the machine, because
-// clients of Go send a kubeconfig's token over TLS alone.
+// Package loopback makes a certificate for a server at 127.0.0.1, and a kubeconfig for the clients
+// of runs that trusts it. There is TLS, although nothing leaves the machine, because clients of Go
+// send a kubeconfig's token over TLS alone.
 package loopback
 
 import (

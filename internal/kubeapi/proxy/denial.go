@@ -47,7 +47,7 @@ func (a *answerWriter) reportDenial(q *request) {
 		q.session.Denied(access.Denial{Verb: "impersonate", Resource: "serviceaccounts", Namespace: q.session.Owner.Namespace})
 		return
 	}
-	for _, verb := range []string{q.info.Verb, "get"} { // The proxy itself gets what a write changes.
+	for _, verb := range []string{q.info.Verb, "get"} { // The proxy itself gets the object that a write changes.
 		if bytes.Contains(a.beginning, []byte(" cannot "+verb+" resource ")) {
 			q.session.Denied(access.Denial{
 				Username: q.username(),

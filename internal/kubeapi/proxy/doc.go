@@ -9,8 +9,8 @@
 // ServeHTTP is the path of a request:
 //
 //   - Where runs of the CR are confined, it refuses writes outside of the CR's namespace.
-//   - It adds the CR as the owner of what the run creates. So roles can use plain modules, and
-//     Kubernetes deletes the children with their CR. Package ownership has the rules.
+//   - It adds the CR as the owner of the objects that the run creates. So roles can use plain
+//     modules, and Kubernetes deletes the children with their CR. Package ownership has the rules.
 //   - It reports each write and the API server's response to the write observers.
 //   - It forwards everything else as it is, with the manager's credentials, streams included.
 //

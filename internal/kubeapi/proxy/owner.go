@@ -66,7 +66,7 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	return nil
 }
 
-// target returns what the write is to give its object.
+// target returns the owner and the labels that the write is to give its object.
 func (p *Proxy) target(q *request, write *ownership.Write) (ownership.Target, error) {
 	labels, err := p.labels(q)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Proxy) target(q *request, write *ownership.Write) (ownership.Target, er
 	return target, nil
 }
 
-// lookUp returns what is needed of the live object.
+// lookUp returns the parts of the live object that are needed.
 func (p *Proxy) lookUp(q *request, needs ownership.Needs) (live map[string]any, err error) {
 	switch {
 	case needs == ownership.NeedsObject:

@@ -50,7 +50,7 @@ type Options struct {
 	Port int
 	// OpenPort is a second port, which requires no token; 0 means none.
 	OpenPort int
-	// InjectOwnerRef makes the run's CR the owner of what the run creates.
+	// InjectOwnerRef makes the run's CR the owner of the objects that the run creates.
 	InjectOwnerRef bool
 	// IsConfined reports whether runs of the owner may write in its namespace only; nil means
 	// that no run is confined.
@@ -59,10 +59,11 @@ type Options struct {
 	Fence Fence
 	// WriteObservers observe each write that the proxy forwards for a run.
 	WriteObservers []access.WriteObserver
-	// ObserveRequest is called with each request of a run, and what it returns once with the status
-	// code of the response, 0 if that is not known. nil: nobody wants to know.
+	// ObserveRequest is called with each request of a run. The function that it returns is called
+	// once with the status code of the response, 0 if that is not known. nil: requests are not
+	// observed.
 	ObserveRequest RequestObserver
-	// Report takes what runs of charts report to the manager itself, by a POST to ReportPath. An error is
+	// Report takes the reports that runs of charts POST to the manager at ReportPath. An error is
 	// the answer.
 	Report     func(ctx context.Context, owner access.Owner, body []byte) error
 	ReportPath string

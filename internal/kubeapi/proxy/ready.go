@@ -13,8 +13,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/boundedyaml"
 )
 
-// The headers by which k8s_status says which conditions the content sets, and learns the generation for
-// which it runs. It sends no request to set what is set already.
+// The headers by which k8s_status names the conditions that the content sets, and learns the
+// generation for which it runs. It sends no request to set a value that is set already.
 const (
 	typesHeader      = "Ensign-Condition-Types"
 	generationHeader = "Ensign-Generation"

@@ -102,7 +102,7 @@ func checkSlash(_ http.ResponseWriter, q *request) error {
 	if !strings.HasSuffix(q.URL.Path, "/") || q.URL.Path == "/" {
 		return nil
 	}
-	// What follows "proxy/" is a path of a pod, a service or a node.
+	// The rest behind "proxy/" is a path of a pod, a service or a node.
 	behind := q.info.IsResourceRequest && q.info.Subresource == "proxy"
 	if behind || !q.info.IsResourceRequest && q.readsOnly() {
 		return nil

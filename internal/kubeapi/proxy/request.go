@@ -43,7 +43,7 @@ func (q *request) namespace() string {
 	return q.info.Namespace
 }
 
-// writes reports whether the request changes what the API server stores.
+// writes reports whether the request changes objects of the API server.
 func (q *request) writes() bool {
 	return q.info.IsResourceRequest && !isReview(q.info.APIGroup) && !q.connects() && !q.makesToken() &&
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.info.Verb)
@@ -104,7 +104,8 @@ func (q *request) isDryRun() (dryRun, known bool) {
 	if len(body) == 0 {
 		return inQuery, true
 	}
-	// The API server ignores the query of a deletion that has a body. Of an eviction it reads both.
+	// The API server ignores the query of a deletion that has a body. For an eviction it reads
+	// both.
 	options, err := readDeleteOptions(q.Header.Get("Content-Type"), body, q.info.Subresource == "eviction")
 	if err != nil || !complete {
 		return inQuery && q.info.Subresource == "eviction", false

@@ -3,7 +3,7 @@
 //
 // A write's response and the watch event of the same write arrive in either order:
 //
-//   - The ledger keeps what the API server answered until the watch has shown the write.
+//   - The ledger keeps the answers of the API server until the watch has shown the writes.
 //   - The ledger holds a watch event back while a pending write may be its cause. Complete
 //     decides about it once the write has a response.
 //

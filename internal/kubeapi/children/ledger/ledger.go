@@ -29,8 +29,8 @@ type Change struct {
 	Created, Deleting, Deleted bool
 	// Unchanged is true where the object's digest is that of its previous watch event.
 	Unchanged bool
-	// Initial is true where the object existed when the watch began. Such an event is a
-	// change only if it differs from what the CR's runs have written.
+	// Initial is true where the object existed when the watch began. Such an event is a change only
+	// if it differs from the writes of the CR's runs.
 	Initial bool
 	// OwnerUID is the UID of the CR, "" where the object does not name it. The ledger does
 	// not use it.

@@ -25,7 +25,7 @@ type objectWrites struct {
 	stale bool
 }
 
-// write is what the response to a write tells of the object.
+// write is the object's state in the response to a write.
 type write struct {
 	resourceVersion string
 	// digest is nil where the response does not have the whole object.

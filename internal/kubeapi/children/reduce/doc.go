@@ -1,6 +1,6 @@
-// Package reduce reduces an object to what an informer keeps of it: its identity, its owners
-// and a digest of its content. The digest leaves out the status, the metadata that the API
-// server maintains, and what Kubernetes' own controllers write. Two states of an object have
+// Package reduce reduces an object to the parts that an informer keeps: its identity, its owners
+// and a digest of its content. The digest leaves out the status, the metadata that the API server
+// maintains, and the fields that Kubernetes' own controllers write. Two states of an object have
 // the same digest if only those writers made the difference.
 //
 // The digests are keyed with a random key: they reveal nothing of an object and cannot be

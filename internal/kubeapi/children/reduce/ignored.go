@@ -11,8 +11,8 @@ import (
 // ignoredParts are the parts of an object, beside its status, that Kubernetes' own controllers,
 // the scheduler or the API server write after its creation. A change of them is not drift.
 //
-// What a controller writes because somebody asked it to change the content is drift: replicas
-// by an autoscaler, the deletion of a finished Job.
+// A controller's change of the content is drift if somebody asked for it: replicas by an
+// autoscaler, the deletion of a finished Job.
 type ignoredParts struct {
 	labels, annotations, finalizers []string
 	// fields are paths from the top level.
@@ -105,8 +105,8 @@ func network() map[schema.GroupKind]ignoredParts {
 	return map[schema.GroupKind]ignoredParts{
 		// cloud-provider/service/helpers/helper.go, of a Service of type LoadBalancer.
 		{Kind: "Service"}: {finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}},
-		// pkg/controller/endpoint/endpoints_controller.go, syncService: of a Service that has a selector,
-		// whoever made the Endpoints; the label says so.
+		// pkg/controller/endpoint/endpoints_controller.go, syncService. It applies to a Service
+		// that has a selector, also if another client made the Endpoints; the label says so.
 		{Kind: "Endpoints"}: {
 			annotations: []string{"endpoints.kubernetes.io/last-change-trigger-time", "endpoints.kubernetes.io/over-capacity"},
 			labels:      []string{"endpoints.kubernetes.io/managed-by"},

@@ -21,7 +21,7 @@ import (
 // Digest is a digest of an object's content.
 type Digest [16]byte
 
-// Object is what is kept of an object. Its metadata has only namespace, name, UID, resource
+// Object is the reduced form of an object. Its metadata has only namespace, name, UID, resource
 // version, generation, deletion timestamp, owner references, and the annotations that name an
 // owner.
 type Object struct {
@@ -35,7 +35,7 @@ type Object struct {
 	Status map[string]Digest
 }
 
-// Health is what kstatus says of an object that is not Current.
+// Health is the status by kstatus of an object that is not Current.
 type Health struct {
 	Failed  bool
 	Message string
@@ -68,7 +68,7 @@ func New(status StatusFields, finalizers ...string) (*Reducer, error) {
 func healthOf(full *unstructured.Unstructured) *Health {
 	result, err := kstatus.Compute(full)
 	if err != nil || result.Status == kstatus.CurrentStatus {
-		return nil // What kstatus cannot read is not known to be unwell.
+		return nil // An object that kstatus cannot read counts as healthy.
 	}
 	const limit = 256
 	message := strings.ToValidUTF8(result.Message[:min(len(result.Message), limit)], "")
@@ -85,7 +85,7 @@ func (r *Reducer) Transform(object any) (any, error) {
 	return r.Object(full)
 }
 
-// Object returns what is kept of an object. It does not change the object.
+// Object returns the reduced form of an object. It does not change the object.
 func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	digest, err := r.digest(full)
 	if err != nil {

@@ -12,19 +12,19 @@
 //   - A write that creates an object links it to the owner.
 //   - A write to an object that is already linked keeps that link. It renews a reference that has
 //     another version of the owner's kind than the manager watches: the garbage collector cannot
-//     find an owner in a version that is not served any more, and the object would outlive it.
-//     All else in the reference stays. A patch that does not touch metadata renews it too, if the
-//     live object can be read: that is how kubernetes.core changes what exists.
-//     An apply is preceded by a patch of the proxy (Before).
+//     find an owner in a version that is not served any more, and the object would outlive it. All
+//     else in the reference stays. A patch that does not touch metadata renews it too, if the live
+//     object can be read: that is how kubernetes.core changes existing objects. An apply is
+//     preceded by a patch of the proxy (Before).
 //   - A write to an object of a predecessor, a deleted CR of the same kind and name, links the
 //     object to the owner: otherwise the garbage collector would delete it during the run. This
 //     needs a look at the live object, so it holds only where the write needs that anyway.
 //   - A write of a chart's run to an object with Helm's label and annotations links it: the release is
 //     the owner's, also those of its objects that were adopted or that Helm's command has applied
 //     since.
-//   - A write to any other object does not link it. It keeps references to others, and a
-//     reference to the owner that the role wrote. Only a reference for which the garbage
-//     collector would delete the object is replaced by annotations.
+//   - A write to any other object does not link it. It keeps references to other objects, and a
+//     reference to the owner that the role wrote. Only a reference for which the garbage collector
+//     would delete the object is replaced by annotations.
 //   - The owner itself is never linked to itself.
 //   - An object with Helm's annotation helm.sh/resource-policy: keep is not linked: it is to
 //     outlive its owner. A write that adds the annotation to a child removes its reference.

@@ -65,7 +65,7 @@ func readJSON(body []byte) (map[string]any, error) {
 func duplicates(mediaType string, body []byte) error {
 	var value any
 	repeated, err := kjson.UnmarshalStrict(body, &value, kjson.DisallowDuplicateFields)
-	if err != nil && strings.HasSuffix(mediaType, "yaml") { // It is no JSON.
+	if err != nil && strings.HasSuffix(mediaType, "yaml") { // It is not JSON.
 		_, err = yaml.YAMLToJSONStrict(body)
 	}
 	return errors.Join(append(repeated, err)...)

@@ -86,8 +86,8 @@ func touches(t Target, pointer string) bool {
 	}
 }
 
-// splitPointer splits a JSON pointer. Like the API server's library, it ignores what comes before
-// the first slash.
+// splitPointer splits a JSON pointer. Like the API server's library, it ignores the text before the
+// first slash.
 func splitPointer(pointer string) []string {
 	_, rest, found := strings.Cut(pointer, "/")
 	if !found {
@@ -183,8 +183,8 @@ func (p operations) withAppended(more []map[string]any) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// difference returns the operations for the changes that ensureOwner has made to metadata. They
-// are as small as possible, so that concurrent changes by others are kept.
+// difference returns the operations for the changes that ensureOwner has made to metadata. They are
+// as small as possible, so that concurrent changes by other clients are kept.
 func difference(before, after map[string]any) []map[string]any {
 	var added []map[string]any
 	add := func(path string, value any) {

@@ -126,7 +126,7 @@ func (p *mergePatch) renew(t Target, live map[string]any) ([]byte, error) {
 	} else {
 		desired[referencesKey] = after
 		if _, given := desired["resourceVersion"]; !given && live["resourceVersion"] != nil {
-			desired["resourceVersion"] = live["resourceVersion"] // The list must not undo what others do meanwhile.
+			desired["resourceVersion"] = live["resourceVersion"] // The list must not undo changes by other clients.
 		}
 	}
 	p.object["metadata"] = desired

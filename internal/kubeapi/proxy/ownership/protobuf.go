@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// protobufPrefix is what each Protobuf body of Kubernetes begins with.
+// protobufPrefix begins each Protobuf body of Kubernetes.
 const protobufPrefix = "k8s\x00"
 
 // readProtobuf reads an object of one of Kubernetes' own kinds. Clients with Go types send
@@ -42,7 +42,7 @@ func losesValues(body []byte, object runtime.Object) bool {
 
 // hasUnknownValue reports whether the message has a value in a field that the Go type does not
 // have, at any depth. Empty values of such fields do not count: a client of an older Kubernetes
-// sends each field that is no pointer, also those that Kubernetes has removed since, such as
+// sends each field that is not a pointer, also those that Kubernetes has removed since, such as
 // metadata.clusterName. The message must be valid.
 func hasUnknownValue(message []byte, of reflect.Type) bool {
 	fields := fieldsByNumber(of)
@@ -95,7 +95,7 @@ func fieldsByNumber(of reflect.Type) map[protowire.Number]reflect.Type {
 }
 
 // anyField reports whether the predicate holds for any field of the message. value is the whole
-// value, of a bytes field without its length. A message that is no valid one holds too.
+// value, of a bytes field without its length. It also returns true for an invalid message.
 func anyField(message []byte, holds func(number protowire.Number, wire protowire.Type, value []byte) bool) bool {
 	for len(message) > 0 {
 		number, wire, n := protowire.ConsumeTag(message)

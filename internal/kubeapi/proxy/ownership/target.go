@@ -113,8 +113,8 @@ func (t Target) unlink(desired map[string]any) bool {
 // releaseMark is Helm's annotation for the objects of a release.
 const releaseMark = "meta.helm.sh/release-name"
 
-// isOfRelease reports whether an object with this metadata belongs to the release that the run writes:
-// then it is the owner's, whoever has made it.
+// isOfRelease reports whether an object with this metadata belongs to the release that the run
+// writes. Such an object is the owner's, also if another client has made it.
 func (t Target) isOfRelease(desired map[string]any) bool {
 	all, err := annotations(desired)
 	return err == nil && len(t.Labels) > 0 && all[releaseMark] != nil

@@ -147,9 +147,9 @@ func (w *Write) Before(t Target, live map[string]any) []byte {
 	return nil
 }
 
-// AddOwner returns the body to forward and its content type. live is what Needs asks for: the
-// live object, with at least its metadata. It is nil where there is no live object, and where
-// Needs asks for nothing or the object cannot be read.
+// AddOwner returns the body to forward and its content type. live is the live object, with at least
+// the parts that Needs asks for. It is nil where there is no live object, and where Needs asks for
+// nothing or the object cannot be read.
 func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentType string, err error) {
 	changed, err := w.format.addOwner(t, live)
 	if err != nil {

@@ -22,7 +22,7 @@ type kindCache struct {
 	byResource map[schema.GroupVersionResource]Kind
 }
 
-// Kind is what discovery returns for a resource.
+// Kind is a resource as discovery returns it.
 type Kind struct {
 	Kind string
 	// Virtual is true for a kind whose objects are not stored, such as TokenReview: they can be

@@ -28,7 +28,7 @@ func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionRes
 	return object, nil
 }
 
-// PatchMetadata changes an object by a JSON patch, and returns what Metadata does.
+// PatchMetadata changes an object by a JSON patch, and returns its metadata like Metadata.
 func (u *Upstream) PatchMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
