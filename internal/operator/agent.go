@@ -41,8 +41,8 @@ func RunAgent(ctx context.Context, log logr.Logger) error {
 	})
 }
 
-// newAgentRunner returns what executes one run in the pod of a Job, as a manager with these
-// settings would do it.
+// newAgentRunner returns the runner that executes one run in the pod of a Job, as a manager with
+// these settings would do it.
 func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, log logr.Logger) (_ agent.Runner, closeRunner func() error, err error) {
 	dir, err := os.MkdirTemp("", "ensign-run-")
 	if err != nil {
@@ -105,7 +105,7 @@ func agentSettingName(field string) string {
 	return "job.podTemplate"
 }
 
-// jobSettings returns what agents have to know of this manager's settings.
+// jobSettings returns the settings of this manager that agents need.
 func jobSettings(o config.Options, userMetrics bool) wire.Settings {
 	return wire.Settings{
 		Dir: o.Dir, WatchesFile: o.WatchesFile, DropEnv: o.DropEnv,

@@ -78,7 +78,7 @@ type ansibleBackend struct {
 	checker *pyenv.Checker
 	runner  *runner.Runner
 	warm    *warmServer // nil: all runs are cold
-	content []string    // what runs may read
+	content []string    // files that runs may read
 	// userMetrics is true where roles may post metrics.
 	userMetrics bool
 	// runDir is the directory of runs; "" if there is none.
@@ -145,8 +145,8 @@ func (a *ansibleBackend) prepare(ctx context.Context, list []Watch, at runDirs) 
 	return nil
 }
 
-// connect adds what runs of Ansible have beside those of other content: the endpoint for metrics
-// of roles, and the watch over those that stay cold. Then the environment of runs is complete.
+// connect adds the parts that only runs of Ansible have: the endpoint for metrics of roles, and the
+// watch over those that stay cold. Then the environment of runs is complete.
 func (a *ansibleBackend) connect(c *components) error {
 	a.all = c
 	if err := a.warm.registerMetrics(c.registerer); err != nil {
@@ -177,7 +177,7 @@ func (a *ansibleBackend) coldRuns(counters *metrics.Metrics) *coldruns.Observer 
 	return coldruns.New(o)
 }
 
-// engine returns what runs the role or playbook of the watch.
+// engine returns the engine that runs the role or playbook of the watch.
 func (a *ansibleBackend) engine(w Watch) (content.Engine, error) {
 	runs := ansibleRunner{a.runner}
 	e := &engine.Engine{
@@ -203,7 +203,7 @@ func (r ansibleRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 // close ends the server for warm runs.
 func (a *ansibleBackend) close() error { return a.warm.close() }
 
-// newChecker returns what proves that Ansible does not evaluate text of a CR.
+// newChecker returns the checker that proves that Ansible does not evaluate text of a CR.
 func newChecker(env pyenv.Env, info pyenv.Info) (*pyenv.Checker, error) {
 	variables, err := canaryVariables()
 	if err != nil {

@@ -14,29 +14,31 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-// backend is what a manager has for one kind of content. It is there only if a watch has such content.
+// backend is a manager's part for one kind of content. It is there only if a watch has such
+// content.
 type backend interface {
 	// claims reports whether the content of the watch is of this kind.
 	claims(w Watch) bool
-	// prepare checks the content of the watches, and makes what runs it. It does not contact the
-	// API server.
+	// prepare checks the content of the watches, and makes the engine for it. It does not contact
+	// the API server.
 	prepare(ctx context.Context, list []Watch, at runDirs) error
 	// connect is called once, when all components are there but the watches.
 	connect(c *components) error
-	// engine returns what runs the content of a watch.
+	// engine returns the engine that runs the content of a watch.
 	engine(w Watch) (content.Engine, error)
-	// digest returns that of what runs of the content depend on beside the CR.
+	// digest returns the digest of everything beside the CR that runs of the content depend on.
 	digest(w Watch) string
 	// keepsServer reports whether a server for warm runs needs memory beside the runs.
 	keepsServer() bool
-	// close gives up what prepare took. All runs have ended.
+	// close releases the resources that prepare took. All runs have ended.
 	close() error
 }
 
 // backends are those that the watches of a manager need.
 type backends []backend
 
-// newBackends returns the backends for the watches. Of those that claim a watch the first has it.
+// newBackends returns the backends for the watches. A watch belongs to the first backend that
+// claims it.
 func newBackends(m *Manager, list []Watch) backends {
 	all := backends{&customBackend{}, &chartBackend{manager: m}, &ansibleBackend{options: m.options, python: m.python, ready: m.checkLease}}
 	var needed backends
@@ -87,8 +89,8 @@ func (all backends) connect(c *components) error {
 	return nil
 }
 
-// engine returns what the controller of the watch uses: what runs its content, with the hooks of a
-// Go program around it.
+// engine returns the engine for the controller of the watch, with the hooks of a Go program around
+// it.
 func (all backends) engine(w Watch) (content.Engine, error) {
 	engine, err := all.of(w).engine(w)
 	if err != nil {
@@ -119,7 +121,7 @@ func (all backends) close() error {
 	return errors.Join(errs...)
 }
 
-// runDirs is where runs of programs have their files, and what ends their processes.
+// runDirs has the directories of runs and ends their processes.
 type runDirs struct {
 	root   *rundir.Root
 	reaper *proctree.Reaper

@@ -17,8 +17,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Bench is what runs of roles and playbooks need, without a manager: the watches, the runner with
-// its server for warm runs, and the API proxy.
+// Bench has the parts that runs of roles and playbooks need, without a manager: the watches, the
+// runner with its server for warm runs, and the API proxy.
 type Bench struct {
 	options config.Options
 	ansible *ansibleBackend
@@ -76,8 +76,9 @@ func (b *Bench) Watches() []watches.Watch { return b.watches }
 // ContentPaths returns the files and directories that runs may read.
 func (b *Bench) ContentPaths() []string { return b.ansible.content }
 
-// Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by observer. owned is
-// false for CRs that the API server does not have: what their runs create gets no owner.
+// Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by
+// observer. owned is false for CRs that the API server does not have: the objects that their runs
+// create get no owner.
 func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
 	p, err := b.proxy(owned)
 	if err != nil {
@@ -106,8 +107,7 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 // /apis/demo.example.com/v1/namespaces/shop/greetings/hello.
 func (b *Bench) Missed(path string) bool { return b.missed.take(path) }
 
-// proxy returns the proxy, which keeps its address: clients of runs cache what the API
-// server has by it.
+// proxy returns the proxy. It keeps its address, by which clients of runs cache discovery.
 func (b *Bench) proxy(owned bool) (*proxy.Proxy, error) {
 	if p := b.proxies[owned]; p != nil {
 		return p, nil

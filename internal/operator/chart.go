@@ -49,7 +49,7 @@ func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) erro
 	return nil
 }
 
-// newChartRunner returns what starts the program that is beside this one.
+// newChartRunner returns the runner that starts the program chart-exec beside this one.
 func newChartRunner(o config.Options, at runDirs) (*runner.Runner, error) {
 	binary := filepath.Join(filepath.Dir(o.Executable), chartExec)
 	if _, err := os.Stat(binary); err != nil {
@@ -65,7 +65,7 @@ func (c *chartBackend) connect(all *components) (err error) {
 	return err
 }
 
-// engine returns what keeps the releases of the watch.
+// engine returns the engine for the releases of the watch.
 func (c *chartBackend) engine(w Watch) (content.Engine, error) {
 	var runs chart.Runner = chartRunner{c.runner}
 	if w.Job != nil {

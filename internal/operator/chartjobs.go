@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// chartJobs carries out orders in Jobs, whose agents send what chart-exec says as job events. A manager
-// that carried them out itself before has left files.
+// chartJobs carries out orders in Jobs, whose agents send the messages of chart-exec as job events.
+// A manager that carried them out itself before has left files.
 type chartJobs struct {
 	chartRunner
 
@@ -63,12 +63,12 @@ func (c chartJobs) Remove(uid string) error {
 	return errors.Join(c.jobs.Remove(uid), c.chartRunner.Remove(uid))
 }
 
-// described returns what describes the run.
+// described returns the description of the run.
 func described(spec runner.Spec) ansible.Spec {
 	return ansible.Spec{UID: spec.UID, Watch: spec.Watch, CR: spec.CR, ID: spec.ID, Kubeconfig: spec.Kubeconfig, Timeout: spec.Timeout}
 }
 
-// said passes on what chart-exec says in a Job.
+// said passes on the messages of chart-exec in a Job.
 func said(spec runner.Spec) func(jobevent.Event) {
 	return func(e jobevent.Event) {
 		if e.Kind == wire.ChartLeft {

@@ -137,8 +137,8 @@ func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
 	}
 }
 
-// ownNamespace returns the namespace in which the manager keeps what outlives it; "" if it is
-// not known.
+// ownNamespace returns the namespace for the objects that outlive the manager; "" if it is not
+// known.
 func (m *Manager) ownNamespace() string {
 	if m.election.LeaderElectionNamespace != "" {
 		return m.election.LeaderElectionNamespace

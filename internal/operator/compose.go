@@ -32,7 +32,8 @@ var ErrUnreachable = errors.New("reach the API server")
 // connectTimeout bounds the first request to the API server.
 const connectTimeout = 10 * time.Second
 
-// components are what a manager has beside controller-runtime's: all that its watches need.
+// components are the parts that a manager has beside controller-runtime's: all that its watches
+// need.
 type components struct {
 	*Manager
 
@@ -44,7 +45,7 @@ type components struct {
 	jobSlots *slots.Slots
 	// jobs is nil until a watch whose runs execute in Jobs needs it.
 	jobs *jobRuns
-	// userMetrics takes what roles post as metrics; nil: nothing does.
+	// userMetrics takes the metrics that roles post; nil: they are refused.
 	userMetrics http.Handler
 	// leftovers are the places where runs leave something.
 	leftovers *leftovers
@@ -57,9 +58,9 @@ type components struct {
 	writer   client.Client
 	locks    controller.RunLocks
 	events   events.EventRecorder
-	// ledger is what is known of the releases of charts.
+	// ledger has the known releases of charts.
 	ledger *ledger.Store
-	// undo gives up what compose took, the last first.
+	// undo releases the resources that compose took, the last first.
 	undo []func()
 
 	registerer *registrations
@@ -86,7 +87,7 @@ func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error
 	return c, errors.Join(m.stopper().addTo(m.Manager), m.probes.addTo(m.Manager, m.election.HealthProbeBindAddress), c.serveProfiles())
 }
 
-// stopper returns what ends the manager.
+// stopper returns the stopper of the manager.
 func (m *Manager) stopper() stopper {
 	return stopper{runs: m.runs, fence: m.lease.fence, release: m.lease.release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping}
 }
@@ -141,7 +142,7 @@ func (c *components) logStart() {
 	c.options.Logger.Info("starting", what...)
 }
 
-// close releases what compose has taken. All runs have ended.
+// close releases the resources that compose has taken. All runs have ended.
 func (c *components) close() {
 	for _, undo := range slices.Backward(c.undo) {
 		undo()

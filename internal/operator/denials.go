@@ -32,7 +32,7 @@ func (d *denials) add(denial access.Denial) {
 		d.texts = map[string]bool{}
 	}
 	d.username = denial.Username // The manager lacks all of them, or the account that it acts as.
-	if len(d.texts) < 100 {      // What content asks for is not bounded otherwise.
+	if len(d.texts) < 100 {      // Otherwise nothing bounds the texts of content.
 		d.texts[textOf(denial)] = true
 	}
 }
@@ -72,8 +72,8 @@ func (d *denials) say() string {
 	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
 }
 
-// ofNamespace returns what else to do about a finalizer: nobody can give it rights back in a namespace that
-// is being deleted.
+// ofNamespace returns more advice about a finalizer: nobody can give it rights back in a namespace
+// that is being deleted.
 func (d *denials) ofNamespace() string {
 	if !d.deletes {
 		return ""

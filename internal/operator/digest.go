@@ -43,7 +43,8 @@ func (a *ansibleBackend) digestWatches(roles, collections, settings []string) (m
 }
 
 // digestContent returns a digest of the files that runs of the watch may read. The directory of a
-// playbook may be the project's: there, what git ignores and the directory of runs do not count.
+// playbook may be the project's: there, files that git ignores and the directory of runs do not
+// count.
 func (a *ansibleBackend) digestContent(watch watches.Watch, roles, trees, settings []string) (string, error) {
 	playbooks := playbookDirs(watch)
 	paths := slices.DeleteFunc(watch.ContentPaths(roles, trees), func(path string) bool { return slices.Contains(playbooks, path) })
@@ -62,13 +63,13 @@ func (a *ansibleBackend) digestContent(watch watches.Watch, roles, trees, settin
 	return strings.Join(digests, ""), nil
 }
 
-// digestPlaybookDir returns a digest of the directory of a playbook, without what git ignores and
-// without the directory of runs.
+// digestPlaybookDir returns a digest of the directory of a playbook, without files that git ignores
+// and without the directory of runs.
 func (a *ansibleBackend) digestPlaybookDir(dir string) (string, error) {
 	return files.DigestWithout(a.noContent(dir), dir)
 }
 
-// noContent reports what in the directory of a playbook is no content.
+// noContent reports which files in the directory of a playbook are not content.
 func (a *ansibleBackend) noContent(dir string) func(path string, isDir bool) bool {
 	ignored := files.Ignored(dir)
 	return func(path string, isDir bool) bool {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// The times of controller-runtime for what is not given.
+	// controller-runtime's defaults for the times.
 	defaultLeaseDuration = 15 * time.Second
 	defaultRenewDeadline = 10 * time.Second
 	defaultRetryPeriod   = 2 * time.Second

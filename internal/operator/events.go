@@ -19,8 +19,8 @@ import (
 )
 
 // newRecorder returns a recorder of Events about CRs. It takes Events until end is called, because
-// the last ones are recorded after ctx, the context of the signal, has ended. What it has taken by
-// then is still written.
+// the last ones are recorded after ctx, the context of the signal, has ended. The recorder still
+// writes the Events that it has taken by then.
 func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (recorder events.EventRecorder, end func(), err error) {
 	client, err := eventsclient.NewForConfig(restConfig)
 	if err != nil {
@@ -33,7 +33,7 @@ func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.S
 	broadcaster := events.NewBroadcaster(&eventSink{EventSink: &events.EventSinkImpl{Interface: client}, core: core, log: log})
 	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), log))
 	end = func() {
-		broadcaster.Shutdown() // It passes on what it has.
+		broadcaster.Shutdown() // It passes on the Events that it has.
 		cancel()
 	}
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -107,7 +107,7 @@ func (s *eventSink) write(ctx context.Context, verb string, event *eventsv1.Even
 	return s.handleTerminating(event, written, other)
 }
 
-// lacksRight reports whether a request was forbidden, but for what goes on in a namespace that is
+// lacksRight reports whether a request was forbidden, except for requests in a namespace that is
 // being deleted.
 func lacksRight(err error) bool {
 	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

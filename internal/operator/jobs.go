@@ -32,13 +32,13 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-// jobRuns is what the watches with executor: job have in common.
+// jobRuns is the common part of the watches with executor: job.
 type jobRuns struct {
 	executor *executor.Executor
-	source   template.Source // without what the watch says
+	source   template.Source // without the part of the watch
 }
 
-// inJobsOf returns what executes the runs of the watch, whose assignments have that in common.
+// inJobsOf returns the executor of the runs of the watch, whose assignments have that in common.
 func (c *components) inJobsOf(w watches.Watch, assignment wire.Assignment) (_ *executor.Runner, err error) {
 	if c.jobs == nil {
 		if c.jobs, err = c.runInJobs(); err != nil {
@@ -62,12 +62,12 @@ func (r jobRunner) Remove(uid string) error {
 	return errors.Join(r.Runner.Remove(uid), r.local.Remove(uid))
 }
 
-// defaultMaxConcurrentJobs is how many runs in Jobs are live at once, where nobody says. They take
-// nothing of the manager's memory but what it keeps of their events.
+// defaultMaxConcurrentJobs is the default limit of concurrent runs in Jobs. They take only the
+// manager's memory for their events.
 const defaultMaxConcurrentJobs = 50
 
-// runInJobs makes and adds what runs in Jobs need: what follows the Jobs, and the server of their
-// agents. The kinds of content are connected.
+// runInJobs makes and adds the parts that runs in Jobs need: the informer of Jobs, and the server
+// of their agents. The kinds of content are connected.
 func (c *components) runInJobs() (*jobRuns, error) {
 	namespace := c.ownNamespace()
 	if namespace == "" {

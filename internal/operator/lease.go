@@ -82,7 +82,7 @@ func (l lease) electionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
 	return o
 }
 
-// setRecorder sets what records the Events of the lock.
+// setRecorder sets the recorder for the Events of the lock.
 func (l lease) setRecorder(p recorder.Provider) {
 	if l.lock != nil {
 		l.lock.recorder = p
@@ -95,7 +95,7 @@ func (l lease) setRecorder(p recorder.Provider) {
 // also for runs that such a stop is ending already.
 func (h lossHandlers) fenceOptions(o ctrl.Options) fence.Options {
 	settings := fence.Options{
-		// The lease object holds whole seconds, which is what other candidates read.
+		// The lease object holds whole seconds, which other candidates read.
 		LeaseDuration: o.LeaseDuration.Truncate(time.Second),
 		RetryPeriod:   *o.RetryPeriod,
 	}

@@ -15,8 +15,8 @@ type libraryLog struct {
 	stopping *atomic.Bool
 }
 
-// LibraryLog returns the log for libraries. A manager that is given it as ctrl.Options.Logger has
-// the log itself for what it has to say. So a program can set it for the parts of the libraries
+// LibraryLog returns the log for libraries. A manager that is given it as ctrl.Options.Logger
+// writes its own messages to the log itself. So a program can set it for the parts of the libraries
 // that take no logger, with ctrl.SetLogger and klog.SetLogger.
 func LibraryLog(log logr.Logger) logr.Logger { return newLibraryLog(log).Logger }
 

@@ -78,7 +78,7 @@ var ErrEmptyList = errors.New(watches.EmptyList)
 // faultsOf returns the error that has the faults of the watches file.
 func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", faults) }
 
-// warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
+// warnOfDangers warns of settings by which a user who may write CRs can do more than write CRs.
 func warnOfDangers(log logr.Logger, list []watches.Watch) {
 	for i := range list {
 		watch := &list[i]

@@ -31,7 +31,7 @@ import (
 // defaultWatchesFile is where Ansible's settings are looked for if no file of watches is read.
 const defaultWatchesFile = "watches.yaml"
 
-// Watch is a kind and what reconciles it.
+// Watch is a kind and the content that reconciles it.
 type Watch struct {
 	watches.Watch
 
@@ -118,7 +118,7 @@ func withDefaults(o ctrl.Options) ctrl.Options {
 	if o.GracefulShutdownTimeout != nil {
 		grace = *o.GracefulShutdownTimeout
 	}
-	if grace >= 0 { // Less than 0 is no limit.
+	if grace >= 0 { // A value below 0 means no limit.
 		grace = max(grace, minStopTimeout)
 	}
 	o.GracefulShutdownTimeout = &grace

@@ -12,7 +12,7 @@ type missed struct {
 	paths map[string]bool
 }
 
-// watch returns a transport that notes what is missed through another one.
+// watch returns a transport that notes the objects that the API server does not find.
 func (m *missed) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-// registrations is a Registerer that gives back what was registered through it, so that a
+// registrations is a Registerer that unregisters all that was registered through it, so that a
 // process can have one manager after another.
 type registrations struct {
 	prometheus.Registerer

@@ -28,8 +28,8 @@ const lockTimeout = 5 * time.Second
 
 // runLocks keeps two shards from running content for a CR that moves from one to the other. A Lease
 // by the UID of the CR, in the manager's namespace, where tenants cannot write, exists while a run
-// is live. It is never renewed: that its manager is still there is what the manager's own lease
-// says, whose loss ends all of its runs.
+// is live. It is never renewed: the manager's own lease shows that the manager still runs, and its
+// loss ends all of the manager's runs.
 type runLocks struct {
 	leases coordination.LeaseInterface
 	// prefix begins the names of locks; the shards of an operator have the same.
@@ -41,7 +41,8 @@ type runLocks struct {
 	clock                 clock.PassiveClock
 
 	mu sync.Mutex
-	// seen has, by the name of a manager's lease, what it said, and since when it says so.
+	// seen has the last observed lease of each manager, by the lease's name, and the time since
+	// which it has been the same.
 	seen map[string]observedLease
 }
 
@@ -156,7 +157,7 @@ func (l *runLocks) release(lock *coordinationv1.Lease) {
 	}
 }
 
-// remove removes this very lock. That it is gone, or another's by now, is no error.
+// remove removes this very lock. It is not an error if it is gone, or another manager's by now.
 func (l *runLocks) remove(ctx context.Context, lock *coordinationv1.Lease) error {
 	err := l.leases.Delete(ctx, lock.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lock.UID}})
 	if apierrors.IsConflict(err) { // It is another's by now, or somebody changed it meanwhile.

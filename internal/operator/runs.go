@@ -23,7 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// What runs need: slots, the log and the metrics of runs, their access to the API.
+// The needs of runs: slots, the log and the metrics of runs, their access to the API.
 
 func newSlots(o config.Options, list []Watch, warm bool) *slots.Slots {
 	memory := config.AvailableMemory(os.DirFS("/"))

@@ -31,8 +31,9 @@ func newSealKeys(m *Manager) (chart.Keys, error) {
 	return store.Keys, nil
 }
 
-// newLedger returns what keeps what the manager knows of releases: ConfigMaps in its namespace, which every
-// shard shares. Where that namespace is not known, it is lost at the manager's end, like the keys.
+// newLedger returns the store for the manager's knowledge of releases: ConfigMaps in its namespace,
+// which every shard shares. If that namespace is not known, the store is lost at the manager's end,
+// like the keys.
 func newLedger(m *Manager) (*ledger.Store, error) {
 	namespace := m.ownNamespace()
 	if namespace == "" {

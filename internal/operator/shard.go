@@ -76,7 +76,7 @@ func (s shardReader) List(ctx context.Context, list client.ObjectList, o ...clie
 	return nil
 }
 
-// reader returns what reads CRs live.
+// reader returns the reader for live reads of CRs.
 func (c *components) reader() client.Reader {
 	if c.shard == nil {
 		return c.writer
@@ -84,9 +84,9 @@ func (c *components) reader() client.Reader {
 	return shardReader{c.writer, c.shard}
 }
 
-// addShard makes and adds what a shard needs beside the other managers of its operator: the locks of
-// runs, and the count of the CRs that nobody has. A manager of all CRs looks for the locks of shards.
-// Without leader election there are no shards beside it.
+// addShard makes and adds the parts that a shard needs beside the other managers of its operator:
+// the locks of runs, and the count of the CRs that no shard selects. A manager of all CRs looks for
+// the locks of shards. Without leader election there are no shards beside it.
 func (c *components) addShard() error {
 	if !c.election.LeaderElection {
 		return nil

@@ -44,9 +44,9 @@ type stopper struct {
 	stopping *atomic.Bool
 }
 
-// addTo adds the part of the stop that the manager runs. controller-runtime stops what needs no
-// leader election first, and waits for it: so the runs end, and their statuses are written, while
-// controllers, caches and the proxy, which it stops later, go on.
+// addTo adds the part of the stop that the manager runs. controller-runtime first stops the
+// runnables that need no leader election, and waits for them. So the runs end and their statuses
+// are written while controllers, caches and the proxy still work; it stops them later.
 func (s stopper) addTo(m manager.Manager) error {
 	return errors.Join(m.Add(standing{s.drain}), m.Add(standing{s.watchLease}))
 }
@@ -63,7 +63,7 @@ func (r standing) Start(ctx context.Context) error { return r.start(ctx) }
 func (standing) NeedLeaderElection() bool { return false }
 
 // drain waits until ctx ends, ends all runs, and returns when their statuses are written. It leaves
-// a tenth of the graceful shutdown timeout to what stops next.
+// a tenth of the graceful shutdown timeout to the parts that stop next.
 func (s stopper) drain(ctx context.Context) error {
 	if s.fence != nil {
 		guarded, stop := context.WithCancel(context.WithoutCancel(ctx)) // The lease can also be lost during the stop.
@@ -129,7 +129,7 @@ func (s stopper) lost() error {
 	}
 }
 
-// waitForRuns returns when all runs have ended; less than 0 is no limit.
+// waitForRuns returns when all runs have ended; a limit below 0 means no limit.
 func (s stopper) waitForRuns(limit time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	if limit >= 0 {

@@ -25,7 +25,7 @@ func (c *components) traceRuns() {
 	c.observers = append(c.observers, c.traces)
 }
 
-// observeRequest returns what traces the requests of runs; nil if nothing does.
+// observeRequest returns the function that traces the requests of runs; nil if tracing is off.
 func (c *components) observeRequest() proxy.RequestObserver {
 	if c.traces == nil {
 		return nil

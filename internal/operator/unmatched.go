@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// shardLabel has, at the lease of a shard, the name that the leases of all shards of an operator
-	// begin with, and selectorAnnotation what it selects.
+	// shardLabel and selectorAnnotation are at the lease of a shard. shardLabel has the prefix of
+	// the leases of all shards of an operator; selectorAnnotation has the shard's selector.
 	shardLabel         = "ensign.io/shard-of"
 	selectorAnnotation = "ensign.io/watch-label-selector"
 	countInterval      = time.Minute
@@ -84,7 +84,7 @@ func (c *unmatchedCounter) count(ctx context.Context) error {
 	return nil
 }
 
-// saySelector writes to the shard's own lease what the shard selects.
+// saySelector writes the shard's selector to its own lease.
 func (c *unmatchedCounter) saySelector(ctx context.Context) (*coordinationv1.Lease, error) {
 	says, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"labels": map[string]string{shardLabel: c.base}, "annotations": map[string]string{selectorAnnotation: c.shard.String()},

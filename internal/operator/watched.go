@@ -19,7 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// What the watches need: the objects that are read and followed, and what reconciles them.
+// The needs of watches: the objects that are read and followed, and the parts that reconcile them.
 
 // kindsOf returns the watched kinds.
 func kindsOf(list []Watch) []schema.GroupVersionKind {
@@ -30,7 +30,7 @@ func kindsOf(list []Watch) []schema.GroupVersionKind {
 	return kinds
 }
 
-// plain returns the watches without what Go programs add.
+// plain returns the watches without the additions of Go programs.
 func plain(list []Watch) []watches.Watch {
 	var all []watches.Watch
 	for i := range list {
@@ -39,7 +39,8 @@ func plain(list []Watch) []watches.Watch {
 	return all
 }
 
-// followObjects makes and adds what follows the children of CRs, and the objects that they name.
+// followObjects makes and adds the parts that follow the children of CRs, and the objects that they
+// name.
 func (c *components) followObjects(context.Context) (err error) {
 	c.crWrites = newCRWrites(plain(c.list))
 	if c.related, err = newRelatedObjects(c.client, plain(c.list), c.Manager); err != nil {
@@ -48,9 +49,9 @@ func (c *components) followObjects(context.Context) (err error) {
 	return c.related.addTo(c.Manager, c.counters)
 }
 
-// readObjects makes the cache of the watched kinds, a client that writes, and what removes the run
-// directories of CRs that are gone. The author's own cache and client stay as he wants them: this
-// cache holds reduced objects.
+// readObjects makes the cache of the watched kinds, a client that writes, and the sweeper that
+// removes the run directories of CRs that are gone. The author's own cache and client stay
+// unchanged: this cache holds reduced objects.
 func (c *components) readObjects(context.Context) (err error) {
 	o := cacheOptions(c.namespaces, plain(c.list))
 	o.DefaultLabelSelector = c.shard
