@@ -1,6 +1,6 @@
-// Package cfgfile reads what the manager must know of Ansible's configuration file: which file
-// Ansible reads, and single settings of it. It does not know what settings mean, and does not
-// judge the file: Ansible itself does.
+// Package cfgfile reads the parts of Ansible's configuration that the manager must know: which file
+// Ansible reads, and single settings of it. It does not interpret settings, and does not judge the
+// file: Ansible itself does.
 package cfgfile
 
 import (
@@ -28,7 +28,7 @@ type setting struct{ section, key string }
 // Setting is one of a file.
 type Setting struct{ Section, Key, Value string }
 
-// Settings returns what the file sets, sorted.
+// Settings returns the settings of the file, sorted.
 func (f File) Settings() []Setting {
 	var all []Setting
 	for at, value := range f.values {

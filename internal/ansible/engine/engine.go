@@ -1,5 +1,5 @@
-// Package engine makes Ansible's roles and playbooks a kind of content that the controller
-// can run: CR → variables → a run of ansible-runner → what the status shows of it.
+// Package engine makes Ansible's roles and playbooks a kind of content that the controller can run:
+// CR → variables → a run of ansible-runner → its result in the status.
 //
 // It does not decide when something runs, write status, or know the API server.
 package engine
@@ -23,7 +23,7 @@ import (
 type Runner interface {
 	// Run blocks until the run's process tree is gone.
 	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
-	// Remove deletes what runs of the CR left on disk.
+	// Remove deletes the files that runs of the CR left on disk.
 	Remove(uid string) error
 }
 
@@ -38,7 +38,7 @@ type Observer interface {
 type Defaults struct {
 	// Verbosity is Ansible's, 0 to 7.
 	Verbosity int
-	// MaxVerbosity caps what a CR's annotation may ask for.
+	// MaxVerbosity caps the verbosity that a CR's annotation may ask for.
 	MaxVerbosity int
 	// RefuseSops refuses spec keys that control community.sops, where it is installed.
 	RefuseSops bool
@@ -56,7 +56,7 @@ type Engine struct {
 	Observers []Observer
 }
 
-// work is what a CR is to be run with.
+// work is the input for a run of a CR.
 type work struct {
 	engine     *Engine
 	uid        string
@@ -111,16 +111,16 @@ func (e *Engine) variableOptions(r content.Request) extravars.Options {
 	return options
 }
 
-// Labels returns none: content labels what it writes.
+// Labels returns none: content labels its own objects.
 func (w *work) Labels() map[string]string { return nil }
 
-// Settled returns false: what a role would do is known only by running it.
+// Settled returns false: only a run shows whether a role would change anything.
 func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
 	return content.Result{}, false
 }
 
-// Abandon returns what is known without a run: nobody but the content knows what it would have
-// removed.
+// Abandon returns the remains that are known without a run: only the content knows which objects it
+// would have removed.
 func (w *work) Abandon(context.Context, content.Job) string {
 	return "the finalizer's content did not succeed, so that what it removes may still be there: objects in other namespaces, and data outside of the cluster. Children with an owner reference go with the resource"
 }
@@ -180,5 +180,5 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 	}
 }
 
-// Remove deletes what runs of the CR left on disk.
+// Remove deletes the files that runs of the CR left on disk.
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }

@@ -15,11 +15,11 @@ import (
 // Remote is a Runner whose runs may outlive this manager: their Result is then Detached.
 type Remote interface {
 	Runner
-	// RunRemote is Run, with what a run outside of the process is told beside its spec. If a run
-	// that has started already does what is asked for, it goes on with that one.
+	// RunRemote is Run with further input for a run outside of the process. If a run that has
+	// started already does the requested work, RunRemote goes on with that one.
 	RunRemote(ctx context.Context, spec runner.Spec, attempt Attempt, observe func(jobevent.Event)) runner.Result
-	// IsLive reports whether RunRemote would go on with a run that has started already. It may wait, until ctx ends, for
-	// what it has to know for that.
+	// IsLive reports whether RunRemote would go on with a run that has started already. It may
+	// wait, until ctx ends, for the data that it needs for that.
 	IsLive(ctx context.Context, uid string, attempt Attempt) bool
 	// Concluded is called when the result of the CR's run has been written.
 	Concluded(uid string)
@@ -35,7 +35,7 @@ func (e *Engine) End(ctx context.Context, uid string) error {
 	return nil
 }
 
-// Attempt is what is asked for.
+// Attempt is the requested run.
 type Attempt = process.Attempt
 
 // remoteWork is work that a Remote executes.
@@ -65,10 +65,11 @@ func (w *remoteWork) Live() bool { return w.live }
 // Concluded implements content.Lasting.
 func (w *remoteWork) Concluded() { w.remote.Concluded(w.uid) }
 
-// digestOf stands for all that the run is asked to do. What changes at a CR without a new run, such
-// as its status and its resourceVersion, is no part of it, although variables show it.
+// digestOf returns the digest of all that the run is asked to do. It leaves out the parts of a CR
+// that change without a new run, such as its status and its resourceVersion, although variables
+// show them.
 func (e *Engine) digestOf(w *work, r content.Request) string {
-	asked, _ := json.Marshal(map[string]any{ // What came as JSON can be JSON again.
+	asked, _ := json.Marshal(map[string]any{ // All of it came as JSON and can be JSON again.
 		"generation": r.Object.GetGeneration(), "annotations": r.Object.GetAnnotations(), "values": r.Spec(), "overrides": r.Overrides,
 		"finalizing": r.Finalizing, "version": e.Version, "settings": []int{w.settings.verbosity, w.settings.maxArtifacts},
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// settings are what may differ from CR to CR.
+// settings are the settings that may differ from CR to CR.
 type settings struct {
 	maxArtifacts int // 0 keeps all
 	verbosity    int

@@ -15,8 +15,8 @@ type Options struct {
 	GVK schema.GroupVersionKind
 	// SnakeCase converts every key of the spec, at every depth.
 	SnakeCase bool
-	// MarkUnsafe makes Encode tag the object's strings as untrusted. Without
-	// it, whoever may write the object can run code in the operator.
+	// MarkUnsafe makes Encode tag the object's strings as untrusted. Without it, a user who may
+	// write the object can run code in the operator.
 	MarkUnsafe bool
 	// Values take the place of the spec's fields as variables; nil: the spec's own.
 	Values map[string]any
@@ -107,7 +107,7 @@ func ObjectVariableName(gvk schema.GroupVersionKind) string {
 	return "_" + word.Replace(strings.ToLower(gvk.Group)) + "_" + word.Replace(strings.ToLower(gvk.Kind))
 }
 
-// fieldAction is what Build does with a top-level field of the spec.
+// fieldAction is the way in which Build treats a top-level field of the spec.
 type fieldAction int
 
 const (

@@ -24,8 +24,8 @@ const (
 	reservedPrefix = "__ansible_"
 )
 
-// cleaner copies values. It leaves out what no run may get, and adds a problem for
-// each. The copies are plain JSON: maps, lists, strings, numbers, booleans, null.
+// cleaner copies values. It leaves out values that no run may get, and adds a problem for each. The
+// copies are plain JSON: maps, lists, strings, numbers, booleans, null.
 type cleaner struct {
 	problems *problemList
 	// inSpec is set inside the spec, whose keys become names of variables.

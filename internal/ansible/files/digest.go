@@ -19,7 +19,7 @@ import (
 // does not exist counts as empty, because content may name search paths that do not exist.
 func Digest(paths ...string) (string, error) { return DigestWithout(nil, paths...) }
 
-// DigestWithout is Digest without what is in the directories and for which skip is true.
+// DigestWithout is Digest without the entries of directories for which skip is true.
 func DigestWithout(skip func(path string, isDir bool) bool, paths ...string) (string, error) {
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	var parts []string
@@ -35,10 +35,11 @@ func DigestWithout(skip func(path string, isDir bool) bool, paths ...string) (st
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// ChangedSince returns what is newer than a time below a path, as Digest reads it without what skip is true for. A
-// directory is newer when a file in it has come or gone.
+// ChangedSince returns the files below a path that are newer than a time. It reads them like
+// Digest, without those for which skip is true. A directory is newer when a file in it has come or
+// gone.
 func ChangedSince(when time.Time, skip func(path string, isDir bool) bool, path string) (changed []string) {
-	_ = walkWithout(skip, path, func(path, _ string, info fs.FileInfo) error { // What cannot be read is a fault of the digest.
+	_ = walkWithout(skip, path, func(path, _ string, info fs.FileInfo) error { // The digest reports files that cannot be read.
 		if info.ModTime().After(when) {
 			changed = append(changed, path)
 		}

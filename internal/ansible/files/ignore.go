@@ -72,7 +72,7 @@ func readRules(file string) []rule {
 	return rules
 }
 
-// wildcard matches what has a meaning in a pattern of git.
+// wildcard matches the parts with a meaning in a pattern of git.
 var wildcard = regexp.MustCompile(`\*\*/|/\*\*$|\*|\?|\[!?[^]]+\]|\\.|[^*?\[\\/]+|.`)
 
 // expression returns a regular expression for a pattern of git.

@@ -17,7 +17,8 @@ const (
 	// maxTemplateBytes is how long all templates together may be. Compiled, a text of usual
 	// length takes 50 times its length of memory.
 	maxTemplateBytes = 128 << 10
-	// maxTemplateLength is the same for one. What compiling it takes is a thousand times as much.
+	// maxTemplateLength is the same for one template. Compiling a template takes a thousand times
+	// its length.
 	maxTemplateLength = 16 << 10
 )
 
@@ -61,13 +62,13 @@ func (t *templates) read(path, name string, info fs.FileInfo) error {
 		return nil
 	}
 	t.seen[path] = true
-	text, _ := os.ReadFile(path) // What cannot be read has no templates.
+	text, _ := os.ReadFile(path) // A file that cannot be read has no templates.
 	if whole {
 		t.addIfDelimited(string(text))
 		return nil
 	}
 	documents, document := yaml.NewDecoder(bytes.NewReader(text)), yaml.Node{}
-	for documents.Decode(&document) == nil { // Up to the end, or to what is no YAML.
+	for documents.Decode(&document) == nil { // Up to the end, or to a document that is not YAML.
 		t.addIn(&document, "")
 		document = yaml.Node{}
 	}

@@ -16,7 +16,7 @@ const maxReadBytes = 1 << 20
 type visitor func(path, name string, info fs.FileInfo) error
 
 // walk has the visitor see what is at path, and in it, in lexical order. It leaves out hidden
-// entries and __pycache__, and follows symbolic links. What does not exist is no error.
+// entries and __pycache__, and follows symbolic links. A missing path is not an error.
 func walk(path string, visit visitor) error { return walkWithout(nil, path, visit) }
 
 // walkWithout also leaves out that for which skip is true.

@@ -14,7 +14,7 @@ const (
 	StartJob  = "job"
 )
 
-// Account returns what the log and the metrics say of a run that was started so.
+// Account returns the numbers of a run for the log and the metrics. start is how the run was started.
 func (s *Summary) Account(start string) content.Account {
 	return content.Account{
 		Start: start,

@@ -14,21 +14,21 @@ import (
 // maxLineBytes is the maximum length of a line. ensign_run.py writes shorter lines.
 const maxLineBytes = 512 << 10
 
-// Handler receives what Decode reads, in order and on Decode's goroutine. Both
+// Handler receives the events and texts that Decode reads, in order and on Decode's goroutine. Both
 // functions may be nil.
 type Handler struct {
 	// Event receives the run's job events.
 	Event func(Event)
-	// Output receives text that belongs to no job event and to no task, line by line
-	// and without line ends. It is what a process printed without Ansible, what Ansible
-	// displays before the first task (warnings and errors), and the error that ended the
-	// run. The text is untrusted and may hold control characters.
+	// Output receives text that belongs to no job event and to no task, line by line and without
+	// line ends. It is the text that a process printed without Ansible, Ansible's text before the
+	// first task (warnings and errors), and the error that ended the run. The text is untrusted and
+	// may hold control characters.
 	Output func(line string)
 }
 
-// Decode reads what ensign_run.py (internal/ansible/runner/program) writes until the
-// end of r: JSON objects, one per line. It skips lines that are not JSON or are longer
-// than maxLineBytes. It returns the error of r, other than io.EOF.
+// Decode reads the output of ensign_run.py (internal/ansible/runner/program) until the end of r:
+// JSON objects, one per line. It skips lines that are not JSON or are longer than maxLineBytes. It
+// returns the error of r, other than io.EOF.
 //
 // Text that Ansible displays outside of job events does not respect no_log: commands
 // with their environment and errors of conditions (verbose), warnings of modules,

@@ -3,8 +3,8 @@
 //
 //   - Decode reads job events, and text that belongs to no event, from the output of
 //     ensign_run.py.
-//   - Summary.Fold collects from the events of one run what its outcome and its status
-//     need, in bounded memory.
+//   - Summary.Fold collects the parts of one run's events that its outcome and its status need, in
+//     bounded memory.
 //   - Judge is a table: from how the run's processes ended and the Summary to an Outcome.
 //   - Sanitize makes a task's result safe to show.
 //
@@ -17,8 +17,8 @@
 //
 // # Gotchas
 //
-//   - Never show Event.Stdout. It holds module arguments and, with some versions of Ansible,
-//     what no_log hides. Show a sanitized Result.
+//   - Never show Event.Stdout. It holds module arguments and, with some versions of Ansible, values
+//     that no_log hides. Show a sanitized Result.
 //   - Text that Ansible displays outside of events (verbose lines, warnings, errors) does not
 //     respect no_log. Once a task has started, Decode passes on only the error that ended the
 //     run and text that was printed without Ansible, and of both only known messages without

@@ -34,7 +34,7 @@ type Event struct {
 	Kind Kind
 	// Created is in UTC. It is zero if ansible-runner gave no time.
 	Created time.Time
-	// Stdout is what Ansible displays for the event, with terminal colours and module
+	// Stdout is the text that Ansible displays for the event, with terminal colours and module
 	// arguments. It is not sanitized: show Result instead.
 	Stdout string
 	Play   string

@@ -16,7 +16,7 @@ const (
 	CutKey = "…"
 )
 
-// Patterns for what differs between two runs with the same failure; for the path of a
+// Patterns for the parts that differ between two runs with the same failure; for the path of a
 // value in a Secret and the quotes around that value.
 var (
 	temporaryDir  = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
@@ -94,9 +94,9 @@ func render(value any) string {
 	return string(text)
 }
 
-// stabilize replaces what differs between two runs with the same failure: names of
-// temporary files, ids of processes and jobs, addresses of objects, local ports, times
-// and durations, and the headers that an API server sends anew with each response.
+// stabilize replaces the parts that differ between two runs with the same failure. These are names
+// of temporary files, ids of processes and jobs, addresses of objects, local ports, times and
+// durations, and the headers that an API server sends anew with each response.
 func stabilize(text string) string {
 	text = temporaryDir.ReplaceAllLiteralString(text, "ansible-tmp-…")
 	text = localTemp.ReplaceAllLiteralString(text, "ansible-local-…")

@@ -213,7 +213,7 @@ func place(place string) string {
 	return " (" + place + ")"
 }
 
-// banner matches what ansible-playbook prints about itself if it is verbose.
+// banner matches the text that ansible-playbook prints about itself if it is verbose.
 var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config file found; using defaults|Using \S+ as config file)\n?`)
 
 // output returns the part of the output that explains a run without statistics: from

@@ -12,9 +12,9 @@ const (
 	unresolvedAction = "(an action that was not resolved)"
 )
 
-// These patterns match what may be shown of displayed text once a task has started:
-// messages of Ansible, Python and the system, and what they quote from files of the
-// content. They match no value that a task was given.
+// These patterns match the parts of displayed text that may be shown once a task has started:
+// messages of Ansible, Python and the system, and their quotes from files of the content. They
+// match no value that a task was given.
 var (
 	safeLine = regexp.MustCompile(`^(\[ERROR\]: )?(` + strings.Join([]string{
 		`YAML parsing failed: .*`,
@@ -22,7 +22,7 @@ var (
 		`conflicting action statements: .*`,
 		`no module/action detected in task.*`,
 		`'\w+' is not a valid attribute for an? \w+`,
-		`invalid meta action requested: .*`, // A meta task's action is no template.
+		`invalid meta action requested: .*`, // A meta task's action is not a template.
 		`The requested handler '\*{8}' was not found.*`,
 		`Failed to convert the throttle value to an integer`,
 		`A worker was found in a dead state`,

@@ -64,8 +64,8 @@ type Summary struct {
 	Refusal *Refusal
 }
 
-// Refusal is what is known of content that Ansible refused to load, beside Ansible's own
-// words. Its texts are bounded and safe to show.
+// Refusal describes content that Ansible refused to load, beside Ansible's own words. Its texts are
+// bounded and safe to show.
 type Refusal struct {
 	// Place is file:line; "" if Ansible gives none.
 	Place string

@@ -12,13 +12,13 @@ import (
 // maxShownValue is how many bytes of a variable's value an error shows.
 const maxShownValue = 256
 
-// maxBlamed is how many variables are tried: each takes as long as what it stops.
+// maxBlamed is how many variables are tried: each takes as long as the try that it stops.
 const maxBlamed = 64
 
-// blame returns what of the environment stops try, in words that follow "did not run"; "" if
-// nothing of it does. First, try has to succeed without all variables of Ansible, of Python and
-// of the linker. Then each of them that makes it fail alone is named: what failed because memory
-// was short for a moment blames none. dir is a directory to write to.
+// blame returns the part of the environment that stops try, in words that follow "did not run"; ""
+// if none does. First, try has to succeed without all variables of Ansible, of Python and of the
+// linker. Then each variable that alone makes it fail is named. A failure because memory was short
+// for a moment names none. dir is a directory to write to.
 func (e Env) blame(ctx context.Context, dir string, try func(context.Context, Env) error) string {
 	noSettings := filepath.Join(dir, "empty.cfg")
 	if os.WriteFile(noSettings, nil, 0o600) != nil {

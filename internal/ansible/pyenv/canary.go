@@ -87,7 +87,7 @@ func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byt
 	return out, nil
 }
 
-// checkPrinted compares what the play printed with CanaryText.
+// checkPrinted compares the output of the play with CanaryText.
 func (e Env) checkPrinted(out []byte, dir string) error {
 	printed, found := canaryResult(out)
 	if !found {
@@ -146,8 +146,8 @@ const traceback = "Traceback (most recent call last):"
 // colour is how programs colour text for a terminal.
 var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// lastWords returns the last lines of what a program said, up to limit bytes, and of a
-// traceback of Python only the line after it, which says what was wrong.
+// lastWords returns the last lines of a program's output, up to limit bytes. If they end with a
+// traceback of Python, it returns only the line after it, which has the error.
 func lastWords(said string, limit int) string {
 	said = strings.TrimSpace(strings.ReplaceAll(colour.ReplaceAllString(strings.ToValidUTF8(said, ""), ""), "\r", ""))
 	if before, _, found := strings.Cut(said, traceback); found {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// versions are the versions of what is installed, by name. A collection without a manifest,
+// versions are the versions of the installed packages, by name. A collection without a manifest,
 // such as a checkout, has the version "".
 type versions struct {
 	Distributions map[string]string `json:"distributions"`

@@ -32,7 +32,7 @@ const inspectTimeout = time.Minute
 //go:embed inspect.py
 var inspectScript string
 
-// Info describes what is installed in an environment.
+// Info describes the packages that are installed in an environment.
 type Info struct {
 	Python, AnsibleCore, AnsibleRunner string
 	// CollectionDirs are the environment's own directories named ansible_collections.
@@ -50,8 +50,8 @@ type Info struct {
 	stampPaths []string
 }
 
-// Inspect returns what is installed. It returns an error if ansible-core or ansible-runner
-// is missing, if ansible-core is older than 2.19, or if the guard of runs does not work with the
+// Inspect returns the installed packages. It returns an error if ansible-core or ansible-runner is
+// missing, if ansible-core is older than 2.19, or if the guard of runs does not work with the
 // Kubernetes client (ErrUnguarded).
 func (e Env) Inspect(ctx context.Context) (Info, error) { return e.inspect(ctx, "prove") }
 

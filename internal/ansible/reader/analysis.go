@@ -1,6 +1,6 @@
 package reader
 
-// Analysis is what is known of a text.
+// Analysis is the result for one text.
 type Analysis struct {
 	// Error is Jinja's, of a text that does not parse. Line is in the text, from 1.
 	Error string `json:"error"`
@@ -14,8 +14,8 @@ type Analysis struct {
 	Includes []Use    `json:"includes"`
 	// Indexes are the flows of X in vars[X] and hostvars[X].
 	Indexes []Output `json:"indexes"`
-	// Operands are variables and lookups that a filter, a method or an operator takes, and Sums are
-	// what + joins.
+	// Operands are variables and lookups that a filter, a method or an operator takes. Sums are the
+	// operands of +.
 	Operands []Operand `json:"operands"`
 	Sums     []Sum     `json:"sums"`
 	Filters  []Named   `json:"filters"`
@@ -41,7 +41,7 @@ type Flow struct {
 	Name string `json:"name"`
 	// Path leads from the variable to the value: keys, and "[]" for an element.
 	Path []string `json:"path"`
-	// Filters are what the value went through, methods with a dot before.
+	// Filters are the filters that the value went through, methods with a dot before.
 	Filters []string `json:"filters"`
 	// Lookup is an index in Lookups, or -1.
 	Lookup int `json:"lookup"`
@@ -64,16 +64,17 @@ type Use struct {
 	Term Value `json:"term"`
 }
 
-// Value is a literal, or what flows into it.
+// Value is a literal, or the values that flow into it.
 type Value struct {
 	IsLiteral bool   `json:"isLiteral"`
 	Literal   any    `json:"literal"`
 	Flows     []Flow `json:"flows"`
-	// Parts are what is joined by ~ or +.
+	// Parts are the values that ~ or + joins.
 	Parts []Value `json:"parts"`
 }
 
-// Operand is what an operator takes: a filter by its name, a method behind a dot, or + and ~.
+// Operand is the value that an operator takes: a filter by its name, a method behind a dot, or +
+// and ~.
 type Operand struct {
 	Line     int    `json:"line"`
 	Operator string `json:"operator"`

@@ -26,7 +26,7 @@ const timeout = 10 * time.Minute
 //go:embed program/*.py
 var program embed.FS
 
-// Question is what is asked.
+// Question is the question to the environment.
 type Question struct {
 	Texts []Text `json:"texts"`
 	// Directory is the project's; relative names in playbooks begin there.
@@ -108,14 +108,14 @@ type Answer struct {
 	Tests     []Plugin         `json:"tests"`
 	Lookups   []Plugin         `json:"lookups"`
 	Variables []OptionVariable `json:"variables"`
-	// Arguments are what Ansible says against each.
+	// Arguments are Ansible's objections against each.
 	Arguments [][]string `json:"arguments"`
 	// Near has names that may be meant, by the kind and the name of each plugin that is not
 	// there: "module debugg".
 	Near map[string][]string `json:"near"`
 }
 
-// Fault is what Ansible's loader says against content. Line and Column may be 0.
+// Fault is an objection of Ansible's loader against content. Line and Column may be 0.
 type Fault struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -136,7 +136,7 @@ type Plugin struct {
 // Options are options of a module by their names.
 type Options map[string]Option
 
-// Option is what a module documents of one of its options. Options are those of a mapping's keys.
+// Option is a module's documentation of one of its options. Options are those of a mapping's keys.
 type Option struct {
 	Type     string   `json:"type"`
 	Aliases  []string `json:"aliases"`

@@ -82,7 +82,7 @@ func droppedVariables() []string {
 		"MAX_CONCURRENT_RECONCILES_*", "ANSIBLE_VERBOSITY_*", "ANSIBLE_DEBUG_LOGS",
 		// The run has a copy, which is named on the command line.
 		"ANSIBLE_INVENTORY",
-		// These change what ansible-runner and its callback do.
+		// These change the behavior of ansible-runner and its callback.
 		"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
 		// These remove the data of job events, the closing statistics included.
 		"RUNNER_OMIT_EVENTS", "RUNNER_ONLY_FAILED_EVENTS",

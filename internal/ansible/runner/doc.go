@@ -18,8 +18,8 @@
 // program and ends its processes; its TakeOver ends those that a killed manager left in the
 // run directory.
 //
-// The package does not know custom resources, write status, retry, or decide whether a run
-// may start. It logs only what it cannot report in any other way.
+// The package does not know custom resources, write status, retry, or decide whether a run may
+// start. It logs only errors that it cannot report in any other way.
 //
 // # Gotchas
 //

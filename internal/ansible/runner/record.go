@@ -24,10 +24,10 @@ const (
 	truncatedLine = `{"event":"the rest is left out: too much"}` + "\n"
 )
 
-// record writes the artifact of a run: command.json, events.jsonl and outcome.json. It
-// never keeps what ansible-runner itself writes, because that holds the environment,
-// gathered facts and the unmasked results of modules. The record has no values of the
-// environment, and only the results of failed tasks, sanitized.
+// record writes the artifact of a run: command.json, events.jsonl and outcome.json. It never keeps
+// the files that ansible-runner itself writes, because they hold the environment, gathered facts
+// and the unmasked results of modules. The record has no values of the environment, and only the
+// results of failed tasks, sanitized.
 //
 // An error does not fail the run; it is logged when the record is closed.
 type record struct {

@@ -32,7 +32,7 @@ func (r *Runner) shortages() []shortage {
 	}
 }
 
-// orFewerRuns is the end of a remedy for what runs use up together.
+// orFewerRuns is the end of a remedy for resources that runs use up together.
 func (r *Runner) orFewerRuns() string {
 	setting := r.setting("MaxConcurrentRuns")
 	if setting == "" {

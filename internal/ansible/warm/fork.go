@@ -27,12 +27,13 @@ const (
 )
 
 // ofOneRun returns the variables that differ from run to run; each fork resolves them anew.
-// server/ensign_warm/environment.py has the same, and what ansible-runner sets for the playbook.
+// server/ensign_warm/environment.py has the same, and the variables that ansible-runner sets for
+// the playbook.
 func ofOneRun() []string {
 	return []string{"JOB_ID", "KUBECONFIG", "K8S_AUTH_KUBECONFIG", "ANSIBLE_LOCAL_TEMP"}
 }
 
-// shared returns what the environments of all runs have in common.
+// shared returns the common part of the environments of all runs.
 func shared(env []string) []string {
 	never := ofOneRun()
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
@@ -46,8 +47,9 @@ func shared(env []string) []string {
 // the run has begun.
 //
 // A refusal, "cold REASON", comes before "ready PID", and a fork that is ready does nothing until
-// it gets goAhead. The descriptors come with that alone: whoever reads from the other ends waits
-// for all that hold them. The server says last how the fork ended, "exit CODE" or "signal NUMBER".
+// it gets goAhead. The descriptors come with that alone: a reader at the other ends waits for all
+// processes that hold them. The server says last how the fork ended, "exit CODE" or "signal
+// NUMBER".
 func (s *Server) Start(cmd *exec.Cmd) (leader proctree.Leader, why string) {
 	leader, why = s.fork(cmd)
 	if why != "" {
@@ -78,7 +80,7 @@ func (s *Server) fork(cmd *exec.Cmd) (leader proctree.Leader, why string) {
 	return proctree.Leader{PID: fork.Pid, Wait: func() int { return end(conn, lines, fork) }}, ""
 }
 
-// requestFork has the process fork for a run, and sends the fork what to become.
+// requestFork has the process fork for a run, and sends the fork the run's command.
 func (p *process) requestFork(cmd *exec.Cmd) (*net.UnixConn, error) {
 	conn, theirs, err := socketPair()
 	if err != nil {
@@ -172,7 +174,7 @@ func end(conn *net.UnixConn, lines *bufio.Reader, fork *os.Process) int {
 	return -signal
 }
 
-// WithoutDetail returns the reason without what it names, of which there may be any number.
+// WithoutDetail returns the reason without the name in it, of which there may be any number.
 func WithoutDetail(reason string) string {
 	for _, word := range []string{"variable", "defect"} {
 		if strings.HasPrefix(reason, word+" ") {

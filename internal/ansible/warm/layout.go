@@ -16,8 +16,9 @@ import (
 //go:embed server/serve.py server/ensign_warm/*.py server/ensign_warm/known.json
 var source embed.FS
 
-// layOut makes the directory ready for the start of a process, or what of it is missing: somebody
-// may clean up there. home is the process' working directory, temp its own ANSIBLE_LOCAL_TEMP.
+// layOut makes the directory ready for the start of a process, or restores its missing parts:
+// somebody may clean up there. home is the process' working directory, temp its own
+// ANSIBLE_LOCAL_TEMP.
 func (s *Server) layOut() (home, temp string, err error) {
 	home = filepath.Join(s.dir, "home")
 	err = errors.Join(directory(s.dir), directory(home), s.unpack())
@@ -50,8 +51,8 @@ func directory(path string) error {
 	return nil
 }
 
-// unpack writes what of the server's source is missing or is not what is embedded here: a disk
-// that was full, or somebody else, has left another one.
+// unpack writes the files of the server's source that are missing or differ from the embedded ones.
+// A full disk, or somebody else, may have left other files.
 func (s *Server) unpack() error {
 	return fs.WalkDir(source, "server", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -18,20 +18,20 @@ import (
 
 const (
 	// roomVariable and argumentsRoom reserve the memory that /proc/PID/environ and
-	// /proc/PID/cmdline show: forks put there what their run was started with.
+	// /proc/PID/cmdline show: forks put the command and environment of their run there.
 	roomVariable  = "ENSIGN_WARM_ROOM"
 	room          = 64 << 10
 	argumentsRoom = 8 << 10
 	// maxComplaint is how much a process may say to its standard error at a time.
 	maxComplaint = 4 << 10
-	// lastWords is how long what a process has said is taken after its end: a fork that hangs may
-	// hold the other end of a pipe.
+	// lastWords is how long output of a process is taken after its end: a fork that hangs may hold
+	// the other end of a pipe.
 	lastWords = time.Second
 	// unsettled is the exit code of a process whose files changed while it imported them.
 	unsettled = 75
 )
 
-// What a Server says to a process through the control socket.
+// Messages of a Server to a process through the control socket.
 const (
 	orderFork   = 'f' // with the run's end of a socket pair; see fork.go
 	orderAnswer = 'p' // to say that it works
@@ -42,7 +42,7 @@ const (
 type process struct {
 	server  *Server
 	cmd     *exec.Cmd
-	control *net.UnixConn // its end ends the process and what it has forked
+	control *net.UnixConn // its end ends the process and its forks
 	temp    string        // its ANSIBLE_LOCAL_TEMP
 
 	ended    chan struct{} // closed after the end
@@ -119,7 +119,7 @@ func (p *process) wait(voice *os.File) {
 	close(p.ended)
 }
 
-// listen follows what the process says through the control socket until it ends.
+// listen follows the messages of the process through the control socket until it ends.
 func (p *process) listen() {
 	for lines := bufio.NewScanner(p.control); lines.Scan(); {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
@@ -136,7 +136,7 @@ func (p *process) listen() {
 	}
 }
 
-// countModules follows what forks say of the modules that they run: "module REASON".
+// countModules follows the messages of forks about the modules that they run: "module REASON".
 func (p *process) countModules(voice io.Reader) {
 	for lines := bufio.NewScanner(voice); lines.Scan(); {
 		if reason, found := strings.CutPrefix(lines.Text(), "module "); found {
@@ -215,7 +215,7 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // It may just have ended.
 }
 
-// complaints log what a process says to its standard error.
+// complaints log the lines that a process writes to its standard error.
 type complaints struct{ *Server }
 
 // Write never fails.

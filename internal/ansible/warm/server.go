@@ -32,13 +32,13 @@ const (
 	// lookPause is the time between two questions to a process, and how long it may take to
 	// answer: a machine may be very busy.
 	lookPause = 10 * time.Second
-	// startTimeout is how long a process may take to import what it serves.
+	// startTimeout is how long a process may take to import the modules that it serves.
 	startTimeout = 5 * time.Minute
 	// stopTimeout is how long a process may take to end.
 	stopTimeout = 5 * time.Second
 )
 
-// Options are what a Server may do without.
+// Options are the optional settings of a Server.
 type Options struct {
 	Logger logr.Logger
 	// Content is files and directories with templates that runs have, which a process compiles ahead.
@@ -48,8 +48,8 @@ type Options struct {
 	// OnModule is called for each module of a run: with "" if it was a fork, and with the
 	// reason if it was started in a new interpreter. It must not block.
 	OnModule func(reason string)
-	// OnOff is called at the start of a process for each mechanism that is off, because what is
-	// installed lacks what it needs. It must not block.
+	// OnOff is called at the start of a process for each mechanism that is off, because the
+	// installed packages lack something that it needs. It must not block.
 	OnOff func(mechanism string)
 	// LookPause replaces lookPause.
 	LookPause time.Duration
@@ -63,12 +63,12 @@ type Server struct {
 	Options
 
 	mu      sync.Mutex
-	env     []string // of the first run, without what differs from run to run
+	env     []string // of the first run, without the variables that differ from run to run
 	current *process // nil while none is started
 	failed  bool     // the process before never served
 	closing chan struct{}
 	closed  bool
-	running sync.WaitGroup // processes, and what keeps them
+	running sync.WaitGroup // processes, and the goroutines that keep them
 }
 
 // New returns a Server that keeps its files in dir, of which nothing that was there is left. No
@@ -132,7 +132,7 @@ func (s *Server) keep() {
 		case served:
 			pause = min(pause, servedPause)
 		case p != nil && p.gaveUp():
-			pause = lastPause // What it lacks will hardly be there in a moment.
+			pause = lastPause // A missing package will hardly be there in a moment.
 		}
 		if s.isClosing() {
 			return
@@ -211,7 +211,7 @@ func (s *Server) isClosing() bool {
 	}
 }
 
-// Close ends all processes, with what they have forked, and returns when they are gone.
+// Close ends all processes and their forks, and returns when they are gone.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {

@@ -2,8 +2,8 @@
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
 // with it; the server for warm runs has loaded it already.
 //
-// It also holds the guard: what every Python process of a run imports first, so that no name
-// in a request leads to another object (guard/ensign_names.py).
+// It also holds the guard: the module that every Python process of a run imports first, so that no
+// name in a request leads to another object (guard/ensign_names.py).
 //
 // The package writes both to a directory. It does not start anything.
 //
@@ -13,9 +13,10 @@
 //     text that is displayed. Here the playbook runs in ansible-runner's own process, and the
 //     display callback passes each event on as an object. So no text can become an event.
 //   - The standard output carries only events. Ansible's own descriptors 1 and 2 carry text.
-//   - Python imports the guard, because it has the name sitecustomize and PYTHONPATH begins with its
-//     directory. Interpreters keep their bytecode in a __pycache__ that is there before them: one
-//     that appeared would look like a change of what the server for warm runs has imported.
+//   - Python imports the guard, because it has the name sitecustomize and PYTHONPATH begins with
+//     its directory. Interpreters keep their bytecode in a __pycache__ that is there before them:
+//     one that appeared would look like a change of the modules that the server for warm runs has
+//     imported.
 package program
 
 import (
@@ -58,8 +59,8 @@ func Provide(dir string) (path string, err error) {
 	return filepath.Join(dir, Name), nil
 }
 
-// PythonPath returns the PYTHONPATH of processes that the guard in dir is for. further is what
-// PYTHONPATH was, or "".
+// PythonPath returns the PYTHONPATH of processes that the guard in dir is for. further is the
+// former PYTHONPATH, or "".
 func PythonPath(dir, further string) string {
 	own := filepath.Join(dir, guard)
 	if further == "" {
