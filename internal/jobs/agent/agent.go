@@ -47,7 +47,7 @@ type Options struct {
 	Addresses, PublicKey string
 	// TokenFile has the service account token, and TerminationFile takes the termination message.
 	TokenFile, TerminationFile string
-	// NewRunner makes what executes the run, with further variables for it. close is called after
+	// NewRunner makes the runner of the run, with further variables for it. close is called after
 	// the run.
 	NewRunner func(ctx context.Context, a wire.Assignment, environ []string) (r Runner, closeRunner func() error, err error)
 	Logger    logr.Logger
@@ -134,8 +134,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// post sends what the agent itself has to say to the manager that has the run, however long that
-// takes to be found.
+// post sends the agent's own messages to the manager that has the run. It waits until that manager
+// is found.
 func (a *agent) post(ctx context.Context, path, token string, body []byte) (code int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -175,7 +175,7 @@ func (a *agent) execute(ctx context.Context, assignment wire.Assignment) error {
 	return fmt.Errorf("no manager has taken the result of the run: %w", errors.Join(undelivered, unwritten))
 }
 
-// run executes the run. What keeps it from beginning is its result.
+// run executes the run. If the run cannot begin, the reason is its result.
 func (a *agent) run(ctx context.Context, assignment wire.Assignment) wire.Result {
 	log := a.options.Logger.WithValues("run", assignment.Spec.ID, "cr", assignment.Spec.CR)
 	result := wire.Result{RunID: assignment.Spec.ID, Started: time.Now()}
@@ -206,8 +206,8 @@ func (a *agent) run(ctx context.Context, assignment wire.Assignment) wire.Result
 	return result
 }
 
-// writeTermination writes the termination message, which is what is left if no manager comes back
-// while this pod lives.
+// writeTermination writes the termination message. It alone remains if no manager comes back while
+// this pod lives.
 func (a *agent) writeTermination(result wire.Result) error {
 	message, err := wire.EncodeTermination(result)
 	if err == nil {

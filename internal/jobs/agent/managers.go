@@ -45,7 +45,7 @@ type managers struct {
 // leader is the address that has had the run so far.
 type leader struct {
 	address string
-	// ctx ends when another one has the run: what is still under way there gets no answer.
+	// ctx ends when another one has the run: requests to the former one get no answer.
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the leader.
 	cancel context.CancelFunc
 }

@@ -31,8 +31,8 @@ import (
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 10 * time.Second
 
-// jobCluster is what the API server has of runs in Jobs: the Jobs and pods with the label of runs in
-// one namespace, followed by informers.
+// jobCluster has the API server's objects of runs in Jobs: the Jobs and pods with the label of runs
+// in one namespace, followed by informers.
 type jobCluster struct {
 	client    kubernetes.Interface
 	namespace string
@@ -149,9 +149,9 @@ func (c *jobCluster) left(name string, uid types.UID) []*corev1.Pod {
 	})
 }
 
-// hasLostItsPods reports whether the Job has ended and none of its pods is there any more: the node may
-// have gone with them while no manager was there. What the informers show of pods may be older than what
-// they show of Jobs, so that the API server has the last word.
+// hasLostItsPods reports whether the Job has ended and none of its pods is there any more: the node
+// may have gone with them while no manager was there. The informer of pods may be older than that
+// of Jobs, so that the API server has the last word.
 func (c *jobCluster) hasLostItsPods(ctx context.Context, job *batchv1.Job) bool {
 	seen := c.job(job.Name, job.UID)
 	if seen == nil || !finished(seen) {
@@ -163,8 +163,8 @@ func (c *jobCluster) hasLostItsPods(ctx context.Context, job *batchv1.Job) bool 
 	return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return jobOf(&p) == job.UID })
 }
 
-// delete asks for the deletion of the Job with that UID, and of pods that have lost their Job. That
-// they are gone, or another's by now, is no error.
+// delete asks for the deletion of the Job with that UID, and of pods that have lost their Job. It
+// is not an error if they are gone, or another run's by now.
 func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) err
 	return errors.Join(errs...)
 }
 
-// errStops is the error of what the manager's stop ends.
+// errStops is the error of runs that the manager's stop ends.
 var errStops = errors.New("the manager is stopping")
 
 // removeAndWait deletes the Job, and returns when it and its pods are gone. ctx may end before.
@@ -213,8 +213,8 @@ func (c *jobCluster) removeAndWait(ctx context.Context, job *batchv1.Job) error 
 	}
 }
 
-// gone reports whether the Job and its pods surely are. What the informers show may be old, so that
-// the API server has the last word.
+// gone reports whether the Job and its pods surely are gone. The informers may be old, so that the
+// API server has the last word.
 func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
 	if c.job(job.Name, job.UID) != nil || len(c.left(job.Name, job.UID)) > 0 {
 		return false
@@ -225,8 +225,8 @@ func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
 	return apierrors.IsNotFound(err) || err == nil && there.UID != job.UID
 }
 
-// removeSoon deletes the Job, and goes on trying behind the caller's back while the API server is away.
-// What is left all the same, the sweep finds.
+// removeSoon deletes the Job, and goes on trying in the background while the API server is away.
+// The sweep finds Jobs that still remain.
 func (c *jobCluster) removeSoon(name string, uid types.UID) {
 	go func() {
 		ctx, cancel := context.WithCancel(context.Background())

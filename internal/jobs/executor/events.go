@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// whyNoPod returns what the last Event says of a pod of the Job that could not be created; "" if there
-// is none.
+// whyNoPod returns the last Event about a pod of the Job that could not be created; "" if there is
+// none.
 func (c *jobCluster) whyNoPod(ctx context.Context, job *batchv1.Job) string {
 	if last := c.lastEvent(ctx, fields.Set{"involvedObject.uid": string(job.UID), "reason": "FailedCreate"}); last != nil {
 		return steady(last.Message, job.Name)
@@ -20,8 +20,8 @@ func (c *jobCluster) whyNoPod(ctx context.Context, job *batchv1.Job) string {
 	return ""
 }
 
-// whyNotStarted returns what the last Event warns of a pod that is on its node and has not started, such as
-// a volume that is missing; "" if the last one is no warning.
+// whyNotStarted returns the last warning about a pod that is on its node and has not started, such
+// as a volume that is missing; "" if the last Event is not a warning.
 func (c *jobCluster) whyNotStarted(ctx context.Context, pod *corev1.Pod) string {
 	if last := c.lastEvent(ctx, fields.Set{"involvedObject.uid": string(pod.UID)}); last != nil && last.Type == corev1.EventTypeWarning {
 		return steady(said(last.Reason, last.Message), pod.Labels[batchv1.JobNameLabel])
@@ -63,7 +63,8 @@ func happened(e *corev1.Event) time.Time {
 // sandbox is the ID that a kubelet's container runtime makes up for each try to start a pod.
 var sandbox = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// steady returns what an Event says, without what each further try changes: the status would change with it.
+// steady returns the message of an Event, without the parts that each further try changes: the
+// status would change with them.
 func steady(message, job string) string {
 	message = sandbox.ReplaceAllString(message, "…")
 	if job == "" {

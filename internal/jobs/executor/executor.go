@@ -41,8 +41,8 @@ type Executor struct {
 	sweptFirst time.Time
 }
 
-// New returns an executor for the Jobs of one operator, which the label tells from those of others in
-// the namespace.
+// New returns an executor for the Jobs of one operator. The label distinguishes them from those of
+// other operators in the namespace.
 func New(client kubernetes.Interface, namespace, operator string, log logr.Logger) (*Executor, error) {
 	x := &Executor{live: map[types.UID]*run{}, ended: map[string]types.UID{}, concluded: map[string]types.UID{}}
 	var err error
@@ -88,7 +88,7 @@ func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, 
 	switch {
 	case r.claimedBy() != podUID:
 		return wire.Assignment{}, serve.ErrTaken
-	case r.resumes: // It never got what an earlier manager wanted to give it.
+	case r.resumes: // The agent never got the assignment of an earlier manager.
 		r.unbegun.Store(true)
 		r.look()
 		return wire.Assignment{}, serve.ErrUnknown
@@ -96,7 +96,8 @@ func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, 
 	return r.assignment, nil
 }
 
-// writeClaim writes the UID of the pod to the Job unless one is there, and returns what is there.
+// writeClaim writes the UID of the pod to the Job unless one is there, and returns the UID in the
+// Job.
 func (x *Executor) writeClaim(ctx context.Context, name string, jobUID, podUID types.UID) (owner types.UID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -119,7 +120,7 @@ func (x *Executor) writeClaim(ctx context.Context, name string, jobUID, podUID t
 	return owner, err
 }
 
-// Remove removes what is left of the runs of a CR that is gone.
+// Remove removes the remains of the runs of a CR that is gone.
 func (x *Executor) Remove(uid string) {
 	x.mu.Lock()
 	delete(x.ended, uid)
@@ -141,7 +142,7 @@ type Runner struct {
 	Source template.Source
 	// ManageStatus is the watch's.
 	ManageStatus bool
-	// Assignment is what all assignments have in common.
+	// Assignment is the common part of all assignments.
 	Assignment wire.Assignment
 }
 
@@ -253,7 +254,7 @@ func (x *Runner) Resume(ctx context.Context, spec runner.Spec, attempt engine.At
 	return &result
 }
 
-// notBegun returns what came of a run that has no Job.
+// notBegun returns the outcome of a run that has no Job.
 func (x *Runner) notBegun(ctx context.Context, err error) (outcome content.Outcome, detached bool) {
 	if ctx.Err() != nil || errors.Is(err, errStops) {
 		return canceled("the run was ended before it began"), !errors.Is(context.Cause(ctx), content.ErrUnwanted)

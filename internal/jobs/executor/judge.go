@@ -23,7 +23,7 @@ const silentFor = 10 * time.Second
 // clockSkew is how far the clock of the Job controller may be ahead of this one.
 const clockSkew = 5 * time.Second
 
-// view is what Kubernetes shows of a run.
+// view is the state of a run in Kubernetes.
 type view struct {
 	// job is nil if it is gone.
 	job *batchv1.Job
@@ -35,27 +35,29 @@ type view struct {
 	claimed bool
 	// refused is why the last pod could not be created; "" if that is not known.
 	refused string
-	// stalled is what the last Event warns of the pod, if that has not started; "" if nothing is known.
+	// stalled is the last warning Event of the pod, if that has not started; "" if nothing is
+	// known.
 	stalled string
-	// waited is what the run waited for until its Job or pod began to end; "" if for nothing.
+	// waited is the object or event that the run waited for until its Job or pod began to end; ""
+	// if there was none.
 	waited string
 	// lost is true if the Job has ended and surely has no pod any more.
 	lost bool
 	now  time.Time
 }
 
-// situation is what follows from a view.
+// situation is the judgment of a view.
 type situation struct {
-	// place is where the run executes, and waits what it waits for, in words for people.
+	// place is where the run executes, and waits the thing that it waits for, in words for people.
 	place, waits string
 	// over is true if nothing of the run executes any more. said is the termination message of its
-	// container then, and failure says what came of the run if that is no result.
+	// container then, and failure is the run's outcome if the message is not a result.
 	over    bool
 	said    string
 	failure content.Outcome
 }
 
-// judge returns what follows from the view.
+// judge returns the judgment of the view.
 func judge(v view) situation {
 	s := situation{}
 	if v.pod != nil && v.claimed {
@@ -95,7 +97,8 @@ func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 	return content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "the run in a Job ended without a result: " + why}
 }
 
-// byOthers returns what others than the manager have done to the Job that ends its pod; "" if nothing.
+// byOthers returns the change of the Job that ends its pod, if another client than the manager made
+// it; "" if there is none.
 func byOthers(job *batchv1.Job) string {
 	switch {
 	case job == nil || job.DeletionTimestamp != nil:
@@ -127,7 +130,7 @@ func ends(v view) bool {
 	return v.job == nil || v.job.DeletionTimestamp != nil || v.pod != nil && v.pod.DeletionTimestamp != nil || condition(v.job, batchv1.JobFailureTarget) != nil
 }
 
-// whyEnded returns what Kubernetes says of the end of the pod; "" if it says nothing.
+// whyEnded returns Kubernetes' reason for the end of the pod; "" if it gives none.
 func whyEnded(v view) string {
 	if v.pod == nil {
 		return byOthers(v.job)
@@ -163,7 +166,8 @@ func failedBefore(pod *corev1.Pod) string {
 	return ""
 }
 
-// waitsFor returns what a run that has not ended waits for; "" if for nothing but its end.
+// waitsFor returns the thing that a run waits for that has not ended; "" if it only waits for its
+// end.
 func waitsFor(v view) string {
 	switch pod := v.pod; {
 	case v.job != nil && v.job.DeletionTimestamp != nil:
@@ -192,7 +196,7 @@ func hidden(v view) bool {
 	return v.job != nil && v.job.Status.Active > 0 && v.job.Status.StartTime != nil && v.now.Sub(v.job.Status.StartTime.Time) > silentFor
 }
 
-// startsAfter returns what keeps the pod from claiming its run.
+// startsAfter returns the obstacle that keeps the pod from claiming its run.
 func startsAfter(v view) string {
 	pod := v.pod
 	if c := podCondition(pod, corev1.PodScheduled, corev1.ConditionFalse); c != nil {

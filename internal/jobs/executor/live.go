@@ -10,7 +10,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// This file has what the agent of a run sends, and how the goroutine of serve gets it.
+// This file has the messages of the agent of a run, and passes them to the goroutine of serve.
 
 // batch is a call of Events, and handed one of Result.
 type (
@@ -28,7 +28,7 @@ type (
 // ProxyToken implements serve.Live.
 func (r *run) ProxyToken() string { return r.token }
 
-// errOver is the answer to what comes after the end.
+// errOver is the answer to messages after the end.
 var errOver = errors.New("the run has ended here")
 
 // Events implements serve.Live.
@@ -64,7 +64,8 @@ func (r *run) Result(ctx context.Context, result wire.Result) error {
 	}
 }
 
-// accepts answers the agent that has handed a result over, and reports whether it is what came of the run.
+// accepts answers the agent that has handed a result over, and reports whether it is the result of
+// the run.
 func (r *run) accepts(h handed) bool {
 	err := r.check(h.result)
 	h.answer <- err

@@ -17,11 +17,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 )
 
-// existingJob is what a run does with a Job that exists already.
+// existingJob is the decision of a run about a Job that exists already.
 type existingJob int
 
 const (
-	// adopt: it does what is asked for, and its result has not been written.
+	// adopt: it does the requested work, and its result has not been written.
 	adopt existingJob = iota
 	// waitFor: it does something else, and ends first. Its result is dropped.
 	waitFor
@@ -81,8 +81,9 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 	}
 }
 
-// earlier returns the Job of the CR that is there already, if the run goes on with it. Of any other
-// Job nothing is left then, nor of its pod: that is nil. It returns an error if ctx ends first.
+// earlier returns the Job of the CR that is there already, if the run goes on with it. It returns
+// nil if there is no such Job. Then any other Job and its pod are gone. It returns an error if ctx
+// ends first.
 func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
 	switch {
@@ -108,7 +109,7 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	return nil, x.clear(ctx, r, there)
 }
 
-// clear removes the Job, and what earlier ones of its name have left, and returns when nothing of
+// clear removes the Job and the remains of earlier ones of its name, and returns when nothing of
 // them executes any more.
 func (x *Runner) clear(ctx context.Context, r *run, job *batchv1.Job) error {
 	waits := "the Job of an earlier run is being removed"
@@ -149,8 +150,8 @@ func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T
 	}
 }
 
-// passes reports whether an error may pass by itself soon. A conflict is what a creation meets while
-// others use up the same quota.
+// passes reports whether an error may pass by itself soon. A creation meets a conflict while other
+// clients use up the same quota.
 func passes(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||

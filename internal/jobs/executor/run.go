@@ -29,8 +29,8 @@ const (
 	maxLookPause = 30 * time.Second
 )
 
-// run is a run that this manager has. What it is told of is done by the one goroutine of serve, so
-// that observers get events in their order, and none after the end.
+// run is a run that this manager has. The one goroutine of serve handles its messages, so that
+// observers get events in their order, and none after the end.
 type run struct {
 	uid        string
 	id         string
@@ -62,7 +62,7 @@ type run struct {
 	// serve changes it.
 	next atomic.Int64
 
-	// Of the goroutine of serve: the pod as it was seen last, and what the status shows.
+	// For the goroutine of serve alone: the last observed pod, and the last place in the status.
 	pod     *corev1.Pod
 	refused string
 	stalled string
@@ -129,7 +129,7 @@ func (r *run) setClaimed(pod types.UID) {
 	r.look()
 }
 
-// look makes the run look at what Kubernetes shows.
+// look makes the run look at Kubernetes' state.
 func (r *run) look() {
 	select {
 	case r.changed <- struct{}{}:
@@ -137,7 +137,7 @@ func (r *run) look() {
 	}
 }
 
-// place says where the run executes and what it waits for.
+// place reports where the run executes and which object it waits for.
 func (r *run) place(place, waits string) {
 	if now := [2]string{place, waits}; now != r.shown && r.attempt.Placed != nil {
 		r.shown = now
@@ -145,7 +145,7 @@ func (r *run) place(place, waits string) {
 	}
 }
 
-// serve returns what came of the run. It is detached if ctx ends because the manager stops.
+// serve returns the result of the run. It is detached if ctx ends because the manager stops.
 func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
 	if r.adopted {
@@ -167,7 +167,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			}
 		case <-r.changed:
 			pause = lookPause
-			timer.Reset(pause) // What follows from the change, such as a pod that is refused, may change nothing here.
+			timer.Reset(pause) // An effect of the change, such as a pod that is refused, may change nothing here.
 			if r.unbegun.Load() {
 				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
 			}
@@ -185,7 +185,8 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 	}
 }
 
-// ask asks the API server what informers do not show of a run whose pod is not there or does not start.
+// ask asks the API server for facts that informers do not show, if the pod of a run is not there or
+// does not start.
 func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
 	switch {
 	case r.claimedBy() != "":
@@ -201,7 +202,7 @@ func resultOf(result wire.Result) runner.Result {
 	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Remote: true}
 }
 
-// judge looks at what Kubernetes shows, and returns the result if the run is over.
+// judge evaluates Kubernetes' state, and returns the result if the run is over.
 func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
 	v := r.see(c, job)
 	s := judge(v)
@@ -240,8 +241,8 @@ func (r *run) see(c *jobCluster, job *batchv1.Job) view {
 	return v
 }
 
-// end ends what ctx ended: if the run is not wanted any more, its Job is removed. Otherwise the manager
-// stops, and leaves the Job to the next one.
+// end handles the end of ctx. If the run is not wanted any more, its Job is removed. Otherwise the
+// manager stops, and leaves the Job to the next one.
 func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Remote: true, Detached: true}
 	cause := context.Cause(ctx)
@@ -257,8 +258,8 @@ func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.R
 	return result
 }
 
-// remove removes the Job and waits until its pod has gone. It takes what the agent says until then, which
-// would wait for an answer before it ends.
+// remove removes the Job and waits until its pod has gone. Until then it takes messages of the
+// agent, which would wait for an answer before it ends.
 func (r *run) remove(ctx context.Context, c *jobCluster, job *batchv1.Job) error {
 	removed := make(chan error, 1)
 	go func() { removed <- c.removeAndWait(ctx, job) }()

@@ -1,6 +1,6 @@
-// Package identity has what the managers of one operator share, so that the agent of a running Job
-// goes on with whichever of them leads: a secret seed, kept in a Secret. Two things are derived
-// from it.
+// Package identity has the secret seed that the managers of one operator share, so that the agent
+// of a running Job goes on with whichever of them leads. A Secret keeps the seed. Two things are
+// derived from it.
 //
 //   - The key pair of the managers' servers. An agent gets the public key in its environment and
 //     accepts no other server. There is no certificate authority, and nothing expires: each manager

@@ -30,7 +30,7 @@ const (
 	certificateLifetime = 10 * 365 * 24 * time.Hour
 )
 
-// Identity is what the managers of one operator share.
+// Identity is the shared identity of the managers of one operator.
 type Identity struct {
 	certificate tls.Certificate
 	public      ed25519.PublicKey
@@ -99,7 +99,7 @@ func (i *Identity) ServerTLS() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{i.certificate}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}
 }
 
-// ErrOtherServer is returned for a server that is no manager with the public key.
+// ErrOtherServer is returned for a server that is not a manager with the public key.
 var ErrOtherServer = errors.New("the server is not a manager of this operator: its key differs")
 
 // ClientTLS returns the configuration of an agent that accepts the managers with this key alone,

@@ -25,8 +25,8 @@ type Caller struct {
 
 // Reviewer finds out whose a service account token is.
 type Reviewer interface {
-	// Review returns the pod whose token it is. A DeniedError means that it is no token of a pod
-	// of a Job, ErrUnlabeled that the pod gets no run, and any other error that this is not known.
+	// Review returns the pod of the token. A DeniedError means that it is not a token of a pod of a
+	// Job, ErrUnlabeled that the pod gets no run, and any other error that this is not known.
 	Review(ctx context.Context, token string) (Caller, error)
 }
 

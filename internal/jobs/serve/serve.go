@@ -24,13 +24,13 @@ const (
 	maxHeaderBytes = 64 << 10
 	// headerTimeout bounds the TLS handshake, and reading a request's header.
 	headerTimeout = 10 * time.Second
-	// bodyTimeout bounds reading the body of what an agent says, and writing the response.
+	// bodyTimeout bounds reading the body of an agent's request, and writing the response.
 	bodyTimeout = 30 * time.Second
 	// eventsTimeout bounds how long the run makes an agent wait in one request.
 	eventsTimeout = 20 * time.Second
 	idleTimeout   = 2 * time.Minute
 	drainTimeout  = 2 * time.Second
-	// maxReviews is how many claims are reviewed by the API server at a time, whoever sends them.
+	// maxReviews is how many claims the API server reviews at a time, of all senders together.
 	maxReviews = 8
 )
 
@@ -78,7 +78,8 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 // Close frees the address of a Server that does not serve.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Server returns what serves on all replicas, whether they lead or not, and is stopped after the runs.
+// Server returns the server that runs on all replicas, whether they lead or not, and is stopped
+// after the runs.
 func (s *Server) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
@@ -175,7 +176,8 @@ func (a *awayWriter) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// deny answers whoever is no agent of a run. All get the same answer; why is for our log alone.
+// deny answers a client that is not an agent of a run. All get the same answer; why is for our log
+// alone.
 func (s *Server) deny(w http.ResponseWriter, why error) {
 	s.options.Logger.V(1).Info("denied a request", "reason", why.Error())
 	w.Header().Set("Connection", "close")

@@ -11,9 +11,9 @@ import (
 // maxUnauthenticated is how many connections there may be on which nobody has shown a valid token yet.
 const maxUnauthenticated = 256
 
-// unauthenticated has the connections on which nobody has shown a valid token, the oldest first. If there are too many, the oldest are
-// closed: an agent shows its token within milliseconds, so that whoever opens connections and says
-// nothing keeps no agent out. The zero value is ready.
+// unauthenticated has the connections without a valid token so far, the oldest first. If there are
+// too many, the oldest are closed. An agent shows its token within milliseconds, so that a client
+// that opens connections and sends nothing keeps no agent out. The zero value is ready.
 type unauthenticated struct {
 	mu    sync.Mutex
 	order list.List

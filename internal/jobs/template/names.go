@@ -16,13 +16,13 @@ const (
 
 // The annotations of Jobs. All but ClaimAnnotation are there from the beginning.
 const (
-	// RunAnnotation has the ID of the run, and RequestAnnotation what stands for all that it was
+	// RunAnnotation has the ID of the run, and RequestAnnotation the digest of all that it was
 	// asked to do.
 	RunAnnotation     = watches.OwnPrefix + "run-id"
 	RequestAnnotation = watches.OwnPrefix + "request"
 	// ClaimAnnotation has the UID of the pod that runs it.
 	ClaimAnnotation = watches.OwnPrefix + "claimed-by"
-	// What people want to know: the resource, its kind and generation, and whether its finalizer runs.
+	// For people: the resource, its kind and generation, and whether its finalizer runs.
 	ResourceAnnotation   = watches.OwnPrefix + "resource"
 	KindAnnotation       = watches.OwnPrefix + "kind"
 	GenerationAnnotation = watches.OwnPrefix + "generation"

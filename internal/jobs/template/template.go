@@ -35,11 +35,11 @@ const (
 	stopSeconds = 30
 )
 
-// Source is what is the same for all Jobs of a watch.
+// Source is the common part of all Jobs of a watch.
 type Source struct {
 	// Own is the manager's own pod; nil outside of a cluster.
 	Own *corev1.Pod
-	// Watch is what the watch says of its Jobs.
+	// Watch has the settings of the watch for its Jobs.
 	Watch watches.Job
 	// Executable is the path of the program manager in the image of the operator.
 	Executable string
@@ -49,7 +49,7 @@ type Source struct {
 	ServiceAccount string
 	// Address and Key are for the agent: see wire.EnvAddress and wire.EnvKey.
 	Address, Key string
-	// Timeout is the longest duration of a run; 0 is no limit.
+	// Timeout is the longest duration of a run; 0 means no limit.
 	Timeout time.Duration
 }
 
@@ -79,7 +79,8 @@ func (s *Source) Job(uid string, annotations map[string]string) (*batchv1.Job, e
 	return job, nil
 }
 
-// pod returns the pod of a run: the manager's own, what the watch says, and what a run needs.
+// pod returns the pod of a run: the manager's own pod, the settings of the watch, and the needs of
+// a run.
 func (s *Source) pod() (*corev1.PodTemplateSpec, error) {
 	pod, err := merge(s.base(), s.Watch.PodTemplate)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Source) pod() (*corev1.PodTemplateSpec, error) {
 	return pod, nil
 }
 
-// complete sets what a run cannot do without, whatever the watch says.
+// complete sets the fields that a run needs, whatever the watch has.
 func (s *Source) complete(pod *corev1.PodSpec, c *corev1.Container) {
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.AutomountServiceAccountToken, pod.EnableServiceLinks = new(false), new(false)
@@ -125,8 +126,8 @@ func (s *Source) complete(pod *corev1.PodSpec, c *corev1.Container) {
 func tokenDir() string  { return wire.TokenFile[:strings.LastIndex(wire.TokenFile, "/")] }
 func tokenFile() string { return wire.TokenFile[strings.LastIndex(wire.TokenFile, "/")+1:] }
 
-// base returns what a run's pod has of the manager's own. Its labels stay with it, by which
-// Services and Deployments know it.
+// base returns the part of the manager's own pod that a run's pod takes over. Its labels stay with
+// it, by which Services and Deployments know it.
 func (s *Source) base() corev1.PodTemplateSpec {
 	command := []string{s.Executable} // The entry point of an image may have arguments of its own.
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container, Command: command}}}}

@@ -2,8 +2,8 @@
 // names, paths, and the JSON of requests and responses. The agent finds the manager that leads,
 // acquires its run, sends job events and then the result, and forwards the run's requests to the API.
 //
-// Either side may be a version older than the other: fields are added, and never change what they
-// mean. The termination message is the only exception: whoever reads it takes all of it or nothing.
+// Either side may be a version older than the other: fields are added, and never change their
+// meaning. The termination message is the only exception: a reader takes all of it or nothing.
 //
 // The package sends nothing, and knows neither Jobs nor connections.
 package wire

@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Assignment is what an agent runs.
+// Assignment describes the run that an agent executes.
 type Assignment struct {
 	// Session is the bearer token of everything that follows. The server sets it.
 	Session string
@@ -56,7 +56,7 @@ type Wanted struct {
 	Next int64
 }
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	// RunID is the ID of the Spec.
 	RunID          string
@@ -80,7 +80,7 @@ func (r *Result) check() error {
 	return nil
 }
 
-// DecodeResult reads what an agent sends as a result.
+// DecodeResult reads a result from an agent.
 func DecodeResult(r io.Reader) (Result, error) {
 	var result Result
 	if err := decode(json.NewDecoder(r), &result); err != nil {
@@ -89,8 +89,8 @@ func DecodeResult(r io.Reader) (Result, error) {
 	return result, result.check()
 }
 
-// DecodeEvents reads what an agent sends as events. Numbers in results of tasks are json.Number,
-// as in any job event.
+// DecodeEvents reads events from an agent. Numbers in results of tasks are json.Number, as in any
+// job event.
 func DecodeEvents(r io.Reader) (Events, error) {
 	var read struct {
 		First  int64
