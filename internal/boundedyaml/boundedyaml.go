@@ -1,5 +1,5 @@
-// Package boundedyaml converts YAML of others to JSON. A YAML document of a few lines can stand
-// for gigabytes by its aliases, and the parser bounds only their number.
+// Package boundedyaml converts YAML of other authors to JSON. A YAML document of a few lines can
+// stand for gigabytes by its aliases, and the parser bounds only their number.
 package boundedyaml
 
 import (

@@ -27,11 +27,11 @@ const (
 	minWarmServerMemory = 96 << 20
 )
 
-// DefaultMaxConcurrentRuns returns how many runs may execute at once if
-// --max-concurrent-runs is not given: two for each processor, because runs wait much of
-// the time. If two for each watch are more, it returns these, so that a watch with long runs
-// leaves a slot to every other watch. The result is limited to what fits into memory if all runs
-// are cold, and is at least 1. GOMAXPROCS respects the CPU limit of the cgroup.
+// DefaultMaxConcurrentRuns returns how many runs may execute at once if --max-concurrent-runs is
+// not given: two for each processor, because runs wait much of the time. If two for each watch are
+// more, it returns these, so that a watch with long runs leaves a slot to every other watch. The
+// result is limited to the number of cold runs that fit into memory, and is at least 1. GOMAXPROCS
+// respects the CPU limit of the cgroup.
 func DefaultMaxConcurrentRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
 	reserved := uint64(managerMemory)
@@ -91,7 +91,7 @@ func OOMKills(files fs.FS) uint64 {
 		}
 		for line := range strings.Lines(string(data)) {
 			if count, found := strings.CutPrefix(line, "oom_kill "); found {
-				n, _ := strconv.ParseUint(strings.TrimSpace(count), 10, 64) // 0 if it is no number.
+				n, _ := strconv.ParseUint(strings.TrimSpace(count), 10, 64) // 0 if it is not a number.
 				return n
 			}
 		}

@@ -20,7 +20,7 @@ func (o Options) Check() error {
 	return errors.Join(o.checkListeners(), o.CheckEnvironment(), o.Env.checkNamespaces(), debug)
 }
 
-// CheckEnvironment returns what is wrong with the environment variables that every manager reads.
+// CheckEnvironment returns the errors of the environment variables that every manager reads.
 func (o Options) CheckEnvironment() error {
 	return errors.Join(o.Env.checkOneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"), o.checkInventory())
 }

@@ -38,7 +38,7 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// Of returns the settings of a manager as this package knows them.
+// Of converts the settings of a manager to the type of this package.
 func Of(o options.Options, log logr.Logger) Options {
 	return Options{Options: o, Env: NewEnvironment(o.Environ), Logger: log}
 }

@@ -42,7 +42,7 @@ func (f *Fence) Guard(dial DialFunc) DialFunc {
 	}
 }
 
-// bound makes the kernel drop what the server does not acknowledge in time.
+// bound makes the kernel drop data that the server does not acknowledge in time.
 func (f *Fence) bound(raw net.Conn) error {
 	tcp, ok := raw.(*net.TCPConn)
 	control := setUserTimeout(f.options.Margin())

@@ -12,9 +12,9 @@
 // check the fence at every write. When the fence closes, they are reset, which also
 // discards data that the kernel has not delivered.
 //
-// The package does not renew the lease and does not know its object: the lock of leader
-// election reports renewals to it. It cannot stop what has left this machine; the
-// resourceVersion in a late write makes the API server refuse it.
+// The package does not renew the lease and does not know its object: the lock of leader election
+// reports renewals to it. It cannot stop requests that have left this machine; the resourceVersion
+// in a late write makes the API server refuse it.
 //
 // # Gotchas
 //

@@ -1,19 +1,19 @@
 // Package hooks makes functions of a Go program a part of each attempt, whatever kind of
 // content runs: they change the values that the content gets, and run before and after it.
 //
-// Wrap puts them around a content.Engine; see Hooks for what each may do. The package does
-// not decide when something runs.
+// Wrap puts them around a content.Engine; Hooks has the rules for each. The package does not decide
+// when something runs.
 //
 // The values that a function makes from a CR are as untrusted as the CR. Hooks.Overrides alone are
-// trusted. A function gets copies, so that it cannot change what others see. One that panics
-// fails its attempt, as one that returns an error does.
+// trusted. A function gets copies, so that it cannot change the values that other functions see.
+// One that panics fails its attempt, as one that returns an error does.
 //
 // # Finalizers
 //
-// All functions are called for a finalizer's run too; then the CR has a deletionTimestamp. An
-// error there fails the attempt, which is repeated with the usual back-off. But what is wrong
-// with the CR alone, its spec or an annotation, never holds its deletion up: such an error is
-// logged, and the run goes on with the values as they were.
+// All functions are called for a finalizer's run too; then the CR has a deletionTimestamp. An error
+// there fails the attempt, which is repeated with the usual back-off. But an error of the CR alone,
+// its spec or an annotation, never delays its deletion: such an error is logged, and the run goes
+// on with the values as they were.
 package hooks
 
 import (
@@ -53,7 +53,7 @@ type Hooks struct {
 	// Version stands for the code of the functions in the engine's digest. While it is "",
 	// every CR runs once after a restart.
 	Version string
-	// Timeout is the longest time for all functions of one kind together; 0 is no limit.
+	// Timeout is the longest time for all functions of one kind together; 0 means no limit.
 	Timeout time.Duration
 }
 
@@ -83,8 +83,8 @@ func (h *Hooks) haveCode() bool {
 	return len(h.Translate)+len(h.Annotations)+len(h.Before)+len(h.After) > 0
 }
 
-// values returns what the content gets in place of the CR's spec; nil if no hook says so.
-// The error is a refusal, or temporary.
+// values returns the values that the content gets in place of the CR's spec; nil if no hook sets
+// them. The error is a refusal, or temporary.
 func (h *Hooks) values(ctx context.Context, r content.Request) (values map[string]any, err error) {
 	if len(h.Translate) == 0 && !h.annotated(r.Object) {
 		return r.Values, nil

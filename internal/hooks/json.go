@@ -35,8 +35,8 @@ func asJSON(values map[string]any) (map[string]any, error) {
 	return converted, nil
 }
 
-// Digest returns the digest of what runs depend on beside the CR: of the content, which is inner,
-// and of the hooks. It is "" if one of them is unknown.
+// Digest returns the digest of all that runs depend on beside the CR: of the content, which is
+// inner, and of the hooks. It is "" if one of them is unknown.
 func (h *Hooks) Digest(inner string) string {
 	switch {
 	case inner == "", h.haveCode() && h.Version == "":
@@ -51,7 +51,7 @@ func (h *Hooks) Digest(inner string) string {
 	return digestOf(inner, overrides, h.Version)
 }
 
-// digestOfValues returns the digest of values; "" if they are no JSON.
+// digestOfValues returns the digest of values; "" if they are not JSON.
 func digestOfValues(values map[string]any) string {
 	text, err := json.Marshal(values)
 	if err != nil {

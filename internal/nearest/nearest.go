@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Of returns the known name with the fewest slips to name: letters that are missing, too many,
-// wrong or swapped. It allows one slip in names of four letters, and two in names of eight.
-// ok is false if no name is that near. Names that differ in digits alone are other names.
+// Of finds the known name with the fewest slips to name: letters that are missing, too many, wrong
+// or swapped. It allows one slip in names of four letters, and two in names of eight. ok is false
+// if no name is that near. Names that differ in digits alone are other names.
 func Of(name string, known []string) (found string, ok bool) {
 	fewest := min(len(name)/4, 2)
 	for _, candidate := range slices.Sorted(slices.Values(known)) {
@@ -33,7 +33,7 @@ func Closest(name string, known []string) string {
 	return best
 }
 
-// DidYouMean returns what a message says of the Closest name; "" if there is none.
+// DidYouMean returns the words of a message about the Closest name; "" if there is none.
 func DidYouMean(name string, known []string) string {
 	if closest := Closest(name, known); closest != "" {
 		return fmt.Sprintf("; did you mean %q?", closest)

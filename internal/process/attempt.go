@@ -1,7 +1,7 @@
 package process
 
-// Attempt is what is asked for of a run that may execute outside of the manager's process, and
-// outlive the manager.
+// Attempt is a requested run that may execute outside of the manager's process, and outlive the
+// manager.
 type Attempt struct {
 	// Request is the same for runs that are to do the same.
 	Request string
@@ -10,7 +10,7 @@ type Attempt struct {
 	Interrupted bool
 	Generation  int64
 	Finalizing  bool
-	// Placed is called with where the run executes and what it waits for, in words for people; either
-	// is "" if there is none. nil: nobody asks.
+	// Placed is called with the place where the run executes and the thing that it waits for, in
+	// words for people; either is "" if there is none. nil: it is not called.
 	Placed func(place, waits string)
 }

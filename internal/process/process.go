@@ -166,7 +166,7 @@ func (p *Process) Wait(ctx context.Context, grace time.Duration) (code int, caus
 	case <-ctx.Done():
 		code = p.terminate(grace)
 	}
-	// ctx may have ended before the run exited, and whoever ended ctx may have ended the run.
+	// ctx may have ended before the run exited, and the code that ended ctx may have ended the run.
 	cause = context.Cause(ctx)
 	log := logr.FromContextOrDiscard(ctx)
 	if strays := p.tree.End(strayGrace); strays.Left > 0 {

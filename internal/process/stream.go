@@ -94,7 +94,7 @@ func waitUntilIdle(ctx context.Context, limit time.Duration, streams ...*stream)
 // message, so that the end of the text, which says most, fits in.
 const MaxTailBytes = 3 << 10
 
-// Tail keeps the last MaxTailBytes of what is written to it.
+// Tail keeps the last MaxTailBytes that are written to it.
 type Tail struct {
 	mu  sync.Mutex
 	buf []byte

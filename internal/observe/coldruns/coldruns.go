@@ -89,7 +89,7 @@ func (c *Observer) RunEnded(run content.Run, result content.Result, elapsed time
 		"gvk", run.Watch.String(), "runs", s.runs, "reason", reason, "remedy", remedy(reason))
 }
 
-// remedy returns what an administrator can do about a reason for cold runs.
+// remedy returns an administrator's remedy for cold runs with this reason.
 func remedy(reason string) string {
 	switch reason {
 	case "starting":

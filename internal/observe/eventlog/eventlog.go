@@ -90,7 +90,7 @@ func (l *Log) JobEvent(run content.Run, e jobevent.Event) {
 	l.writeBlock(run, text)
 }
 
-// draw shows a task on the screen, with what JobEvent logs.
+// draw shows a task on the screen, with the texts that JobEvent logs.
 func (l *Log) draw(s Screen, run content.Run, e jobevent.Event, out outcome) {
 	if !out.isFailure() && !l.options.Logger.Enabled() {
 		return
@@ -106,7 +106,8 @@ func (l *Log) draw(s Screen, run content.Run, e jobevent.Event, out outcome) {
 	s.Task(run, e, below)
 }
 
-// failureCount returns how many runs in a row have had this failure; 0 if the outcome is no failure.
+// failureCount returns how many runs in a row have had this failure; 0 if the outcome is not a
+// failure.
 func (l *Log) failureCount(run content.Run, e jobevent.Event, out outcome) int {
 	if !out.isFailure() {
 		return 0

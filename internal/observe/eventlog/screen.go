@@ -28,8 +28,8 @@ type Screen struct {
 	Now func() time.Time
 }
 
-// Write writes text past the screen's own lines, so that a Screen can be the stream of what is not
-// a run.
+// Write writes text past the screen's own lines, so that a Screen can be the stream of texts
+// outside of runs.
 func (s Screen) Write(text []byte) (int, error) { return s.Out.Write(text) }
 
 // clock is the format of times.
@@ -73,8 +73,8 @@ func (s Screen) RunStarted(run content.Run) {
 	s.Say(run, terminal.Faint, text)
 }
 
-// Task shows the line of a task on a host, or of an item of its loop, and what stands below it,
-// if anything. It shows nothing for other events.
+// Task shows the line of a task on a host, or of an item of its loop, and the text below it, if
+// any. It shows nothing for other events.
 func (s Screen) Task(run content.Run, e jobevent.Event, below string) {
 	out := outcomeOf(e)
 	if out == noOutcome {

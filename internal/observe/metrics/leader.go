@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Leader is what a manager has to show while it leads. What another one has is no capacity: its
-// slots run nothing, and it has looked at no resource.
+// Leader has the metrics of a manager that leads. Another manager has no capacity: its slots run
+// nothing, and it has looked at no resource.
 type Leader interface {
 	// Leads reports whether this manager leads.
 	Leads() bool

@@ -33,7 +33,7 @@ const (
 	// how long it is refused after it got them.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
-	// maxReviews bounds the reviews at a time, whoever asks for them.
+	// maxReviews bounds the reviews at a time, of all clients together.
 	maxReviews = 4
 	// maxKept bounds the verdicts of each kind.
 	maxKept = 1024
@@ -62,7 +62,7 @@ func newReviewer(tokens authenticationclient.TokenReviewInterface, access author
 	}
 }
 
-// request is what a reader asks for: token, verb and path.
+// request is a reader's request: token, verb and path.
 type request struct{ token, verb, path string }
 
 // digest stands for a request in memory, where neither its token nor its length may stay.
@@ -186,7 +186,7 @@ func (r *reviewer) known(key [sha256.Size]byte) (status int, known bool) {
 	return v.status, known && r.now().Before(v.until)
 }
 
-// keep replaces what was known of a request.
+// keep replaces the known status of a request.
 func (r *reviewer) keep(key [sha256.Size]byte, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func FromEnvironment(version string, log logr.Logger) *Provider {
 	return &Provider{sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlptrace.NewUnstarted(s), sizes(log)...), sdktrace.WithResource(about)), s}
 }
 
-// checkSampler logs what the library says nothing of: it traces every run then.
+// checkSampler logs an error that the library does not report: it traces every run then.
 func checkSampler(log logr.Logger) {
 	sampler := strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER")))
 	ratio, err := strconv.ParseFloat(strings.TrimSpace(cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1")), 64)
@@ -93,11 +93,11 @@ func sizes(log logr.Logger) []sdktrace.BatchSpanProcessorOption {
 	return []sdktrace.BatchSpanProcessorOption{sdktrace.WithMaxQueueSize(queue), sdktrace.WithMaxExportBatchSize(min(batch, queue))}
 }
 
-// Close sends what has not been sent yet, for a short time.
+// Close sends the remaining spans, for a short time.
 func (p *Provider) Close() {
 	late := time.AfterFunc(closeTimeout, p.sender.end)
 	defer late.Stop()
-	_ = p.Shutdown(context.Background()) // The sender has logged what failed, and its end ends this too.
+	_ = p.Shutdown(context.Background()) // The sender has logged failures, and its end ends this too.
 	p.sender.end()
 }
 

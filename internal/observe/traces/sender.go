@@ -201,12 +201,13 @@ func (s *sender) post(ctx context.Context, body []byte) (pause time.Duration, er
 	if !slices.Contains([]int{429, 502, 503, 504}, response.StatusCode) {
 		return never, err
 	}
-	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // A date is no pause.
+	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // A date is not a pause.
 	return min(time.Duration(seconds)*time.Second, maxPause), err
 }
 
-// rejected returns what a collector says of spans that it did not take though it takes others: the field 1 of an
-// ExportTraceServiceResponse, whose package imports gRPC. In it is their number, field 1, and a message, field 2.
+// rejected returns the collector's message about spans that it did not take though it takes others:
+// the field 1 of an ExportTraceServiceResponse, whose package imports gRPC. In it are their number,
+// field 1, and a message, field 2.
 func rejected(response []byte) error {
 	partial, _ := protowire.ConsumeBytes(fieldOf(response, 1))
 	spans, _ := protowire.ConsumeVarint(fieldOf(partial, 1))

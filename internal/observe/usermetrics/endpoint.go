@@ -90,7 +90,8 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkRequest returns an error and its status code if the request is no post, or is not allowed.
+// checkRequest returns an error and its status code if the request is not a POST, or is not
+// allowed.
 func (e *Endpoint) checkRequest(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	switch {
 	case r.URL.Path != path:

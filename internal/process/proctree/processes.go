@@ -24,7 +24,7 @@ const (
 // processes is a set of processes that belong together. A member stays a member when its
 // parent ends.
 type processes struct {
-	marks  []string     // a process with one of these entries in its environment is a member
+	marks  []string     // processes with one of these environment entries are members
 	since  uint64       // when the first member started; marks of earlier processes do not count
 	spared map[int]bool // pids that are never members
 	// alien reports that a process with a mark is not a member. It may be nil.

@@ -19,7 +19,7 @@ const (
 // suppress_output_file prevents its own copies of the output.
 const runnerSettings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
 
-// Inputs are what a run reads from its directory.
+// Inputs are the files that a run reads from its directory.
 type Inputs struct {
 	// ExtraVars is the content of env/extravars, byte for byte.
 	ExtraVars []byte

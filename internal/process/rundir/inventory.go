@@ -45,7 +45,7 @@ func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 	return target, nil
 }
 
-// remoteTempName is the directory for what Ansible calls remote temporary files.
+// remoteTempName is the directory for Ansible's so-called remote temporary files.
 const remoteTempName = "remote"
 
 // localhostInventory returns the inventory with only the manager's own machine. It puts

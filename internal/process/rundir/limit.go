@@ -42,11 +42,11 @@ func sizeOnDisk(size int64) int64 {
 }
 
 // Limit sets the limit of the artifacts of ended runs in bytes; those of one CR may take a
-// sixteenth of it. 0 is no limit. In addition, the artifact of a running run may take a
-// sixteenth until the run ends. Limit and the end of each run remove the oldest artifacts
-// first. The newest artifact of a CR is removed only if it alone exceeds the sixteenth, or
-// if every CR has only its newest left. A limit under 1 MiB is of little use. Limit must be
-// called before the first Prepare.
+// sixteenth of it. 0 means no limit. In addition, the artifact of a running run may take a
+// sixteenth until the run ends. Limit and the end of each run remove the oldest artifacts first.
+// The newest artifact of a CR is removed only if it alone exceeds the sixteenth, or if every CR has
+// only its newest left. A limit under 1 MiB is of little use. Limit must be called before the first
+// Prepare.
 func (r *Root) Limit(bytes int64) error {
 	r.usage.mu.Lock()
 	r.usage.limit = bytes

@@ -15,9 +15,9 @@ import (
 const namesName = ".names"
 
 // named makes another path for the run directory of a CR, which ends with the parts of resource and
-// has three directories before them, and returns it: content takes group, version, kind and name from
-// the path of its inventory, by their places from the root. The path leads over a symbolic link,
-// whatever the length of ROOT's is. named returns "" where no such path can be.
+// has three directories before them, and returns it. Content takes group, version, kind and name
+// from the path of its inventory, by their places from the root. The path leads over a symbolic
+// link, whatever the length of ROOT's is. named returns "" where no such path can be.
 func (r *Root) named(uid, resource string) string {
 	bad := func(part string) bool { return part == "" || part == "." || part == ".." || len(part) > 255 }
 	if strings.Contains(resource, ",") || slices.ContainsFunc(strings.Split(resource, "/"), bad) { // Ansible takes a comma for a list of hosts.

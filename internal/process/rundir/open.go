@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// Open opens and locks path, and makes missing directories. It refuses a path that is a
-// symbolic link, belongs to another user, is writable by others, holds directories that no
-// manager made, or is used by another manager. It removes what a killed predecessor left of
-// its runs; artifacts stay.
+// Open opens and locks path, and makes missing directories. It refuses a path that is a symbolic
+// link, belongs to another user, is writable by other users, holds directories that no manager
+// made, or is used by another manager. It removes the files of a killed predecessor's runs;
+// artifacts stay.
 func Open(path string) (*Root, error) {
 	return TakeOver(path, func(string) {})
 }
@@ -53,7 +53,7 @@ func (r *Root) takeOver(path string, endProcesses func(path string)) error {
 	return r.removeRunFiles()
 }
 
-// removeRunFiles removes what all runs left outside of their artifacts.
+// removeRunFiles removes the files that all runs left outside of their artifacts.
 func (r *Root) removeRunFiles() error {
 	if err := removeEntries(r.root, isTrash); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *Root) removeRunFiles() error {
 	return err
 }
 
-// removeRun removes what an ended run of the CR left outside of its artifacts.
+// removeRun removes the files that an ended run of the CR left outside of its artifacts.
 func (r *Root) removeRun(uid string) error {
 	dir, err := openDir(r.root, uid)
 	if err != nil {

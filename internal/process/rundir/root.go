@@ -48,7 +48,7 @@ type Root struct {
 	usage usage
 }
 
-// Close unlocks the directory. It removes what is elsewhere, such as the temporary directory of
+// Close unlocks the directory. It removes its files elsewhere, such as the temporary directory of
 // runs, and nothing else.
 func (r *Root) Close() error {
 	var err error

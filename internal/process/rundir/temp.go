@@ -112,7 +112,7 @@ func (r *Root) makeElsewhere(name, path string) error {
 	return os.Chmod(path, 0o700) // Whatever the umask is.
 }
 
-// checkStays returns an error if somebody else than root can replace what this user makes in
+// checkStays returns an error if somebody else than root can replace files that this user makes in
 // the directory.
 func checkStays(dir string) error {
 	info, err := os.Stat(dir)
