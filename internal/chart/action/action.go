@@ -34,7 +34,7 @@ import (
 )
 
 // Run carries out the order at the API server of the kubeconfig. tell is called with each step, and
-// with what is left. Log lines of Helm go to text.
+// with the remaining objects. Log lines of Helm go to text.
 func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, tell func(order.Record)) error {
 	kube.ManagedFieldsManager = objects.FieldManager
 	r, err := newRun(o, kubeconfig, text)
@@ -53,7 +53,7 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	return r.cause(r.carryOut(ctx, working))
 }
 
-// cause returns what a RefusedError has become in Helm's words.
+// cause returns the RefusedError that Helm has turned into err, or err itself.
 func (r *run) cause(err error) error {
 	for _, e := range r.evaluators {
 		if err != nil && e.refused != nil {

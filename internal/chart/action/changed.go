@@ -25,7 +25,7 @@ import (
 )
 
 // changed reports whether the chart renders other objects now than in the last revision. It is
-// rendered twice: what differs between the two is random, and says nothing. Hooks do not count.
+// rendered twice: differences between the two are random, and mean nothing. Hooks do not count.
 func (r *run) changed(ctx context.Context) (bool, error) {
 	found, err := r.config.Releases.Last(r.Name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 	return all, nil
 }
 
-// render returns what each template of the chart renders. The chart is loaded anew: Helm changes the
+// render returns the text of each template of the chart. The chart is loaded anew: Helm changes the
 // one that it is given.
 func (r *run) render(ctx context.Context, options common.ReleaseOptions) (map[string]string, error) {
 	c, err := loader.Load(r.Chart)
@@ -105,7 +105,7 @@ func (r *run) render(ctx context.Context, options common.ReleaseOptions) (map[st
 	return e.RenderWithContext(ctx, c, values)
 }
 
-// capabilities returns what templates see of the API server, for Helm too.
+// capabilities returns the capabilities of the API server for templates, for Helm too.
 func (r *run) capabilities() (*common.Capabilities, error) {
 	if r.config.Capabilities != nil {
 		return r.config.Capabilities, nil
@@ -115,7 +115,7 @@ func (r *run) capabilities() (*common.Capabilities, error) {
 		return nil, err
 	}
 	if r.ReplaceCRDs {
-		client.Invalidate() // What was asked before they were replaced is on disk.
+		client.Invalidate() // Answers from before they were replaced are on disk.
 	}
 	version, err := client.ServerVersion()
 	if err != nil {
@@ -151,8 +151,8 @@ func kindOf(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String()
 }
 
-// sameObjects reports whether before is what was rendered once and twice, but for what is random.
-// Objects whose names are random do not count.
+// sameObjects reports whether before equals the objects that were rendered once and twice, except
+// for random parts. Objects whose names are random do not count.
 func sameObjects(before, once, twice map[string]any) bool {
 	random := map[string]bool{} // kinds
 	for name := range once {
@@ -173,7 +173,7 @@ func sameObjects(before, once, twice map[string]any) bool {
 	return true
 }
 
-// sameBut reports whether before is once, but for what differs between once and twice.
+// sameBut reports whether before equals once, except where once and twice differ.
 func sameBut(before, once, twice any) bool {
 	if reflect.DeepEqual(once, twice) {
 		return reflect.DeepEqual(before, once)

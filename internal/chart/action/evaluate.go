@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Evaluate writes what the texts of the order give as templates: a list of order.Evaluated. They
+// Evaluate writes the results of the order's texts as templates: a list of order.Evaluated. They
 // are the author's, and may use all functions of sprig.
 func Evaluate(o order.Order, out io.Writer) error {
 	results := make([]order.Evaluated, len(o.Texts))

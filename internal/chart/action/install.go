@@ -30,13 +30,13 @@ func (r *run) install(ctx context.Context) error {
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
 	a.SkipSchemaValidation, a.DisableOpenAPIValidation = true, true // The manager has checked the values, and the API server checks the objects.
 	r.config.Releases.MaxHistory = r.MaxHistory
-	r.client.Replace = again // What cannot be changed has never worked.
+	r.client.Replace = again // An object that cannot be changed has never worked.
 	_, err = a.RunWithContext(ctx, r.chart, r.Values)
 	return err
 }
 
-// afterFailure reports whether the last installation failed. It deletes what that has made and the
-// chart renders no more.
+// afterFailure reports whether the last installation failed. It deletes the objects of that
+// installation that the chart no longer renders.
 func (r *run) afterFailure(ctx context.Context) (bool, error) {
 	found, err := r.config.Releases.Last(r.Name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {

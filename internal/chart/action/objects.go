@@ -53,9 +53,9 @@ func (r *run) base(ctx context.Context, manifests []string) (string, error) {
 }
 
 // served returns the manifest without the objects of kinds that the API server does not serve any
-// more, and with a served version where only the object's own is not: Helm could neither upgrade
-// nor uninstall a release that has such an object. Where nothing is to be changed, it returns the
-// text as it is.
+// more. Where only the object's own version is not served, the object gets a served one. Helm could
+// neither upgrade nor uninstall a release with an unserved object. Where nothing is to be changed,
+// served returns the text as it is.
 func (r *run) served(text string) (string, error) {
 	objects, err := manifest.Parse(text)
 	if err != nil {
@@ -90,7 +90,8 @@ func (r *run) served(text string) (string, error) {
 }
 
 // refuseOthers returns an error if an object that the chart renders belongs to another release or
-// owner. Adopt takes over what belongs to none, and Helm's own way to take over asks nobody.
+// owner. Adopt takes over objects that belong to none. Helm's own way to take over does not check
+// that.
 func (r *run) refuseOthers(ctx context.Context) error {
 	made, err := r.dryRun(ctx)
 	if err != nil {
@@ -118,8 +119,8 @@ func (r *run) refuseOthers(ctx context.Context) error {
 	return nil
 }
 
-// dryRun returns what the action will make. The chart is loaded anew: Helm changes the one that it is
-// given.
+// dryRun returns the release that the action will make. The chart is loaded anew: Helm changes the
+// one that it is given.
 func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
 	chart, err := loader.Load(r.Chart)
 	if err != nil {

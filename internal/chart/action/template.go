@@ -18,8 +18,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Render writes what the chart of the order renders, without a cluster: an order.File for each
-// template, without partials and notes.
+// Render writes the text that the chart of the order renders, without a cluster: an order.File for
+// each template, without partials and notes.
 func Render(ctx context.Context, o order.Order, out io.Writer) error {
 	c, err := loader.Load(o.Chart)
 	if err != nil {

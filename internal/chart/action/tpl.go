@@ -22,8 +22,8 @@ func newEvaluator(ctx context.Context, o order.Order, c *chart.Chart) *evaluator
 	return &evaluator{ctx: ctx, chart: c, order: o, functions: template.FuncMap{}, included: map[string]int{}}
 }
 
-// templateFuncs returns what replaces Helm's tpl. A template can look up every Secret that
-// the operator may read, so text of a CR must never be evaluated as one. The replacement
+// templateFuncs returns the functions that replace Helm's tpl. A template can look up every Secret
+// that the operator may read, so text of a CR must never be evaluated as one. The replacement
 // evaluates a text only if each of its actions is the chart's own or that of another trusted text,
 // and none that of an untrusted one, and looks nothing up in it. Text without an action is returned
 // as it is.
@@ -93,7 +93,7 @@ func (e *evaluator) tpl(within *template.Template, text string, values any) (str
 	return withoutNothing(result.String()), nil
 }
 
-// withoutNothing removes what the engine writes for a value that is not there, as Helm does.
+// withoutNothing removes the engine's text for a value that is not there, as Helm does.
 func withoutNothing(text string) string { return strings.ReplaceAll(text, "<no value>", "") }
 
 // check parses a text, and returns an error for its first action that is not trusted.
@@ -155,8 +155,8 @@ func (e *evaluator) chartTemplates() (*template.Template, error) {
 	return all, nil
 }
 
-// collect adds the texts of the templates of a chart and its subcharts by their names. Of a library, Helm
-// takes partials alone.
+// collect adds the texts of the templates of a chart and its subcharts by their names. Helm takes
+// only the partials of a library.
 func collect(c *chart.Chart, into map[string]string) {
 	for _, file := range c.Templates {
 		if c.Metadata.Type != "library" || strings.HasPrefix(path.Base(file.Name), "_") {
@@ -177,7 +177,7 @@ func helmsOrder(a, b string) int {
 	return strings.Compare(b, a)
 }
 
-// bind gives a template set the functions, and what depends on the set.
+// bind gives a template set the functions, and those that depend on the set.
 func (e *evaluator) bind(t *template.Template, names []string) error {
 	for _, name := range names {
 		if err := e.addFunction(name); err != nil {

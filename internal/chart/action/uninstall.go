@@ -13,8 +13,8 @@ import (
 
 // uninstall runs the hooks of a deletion and deletes the objects of the last revision. With
 // keepHistory, the record says "uninstalled" only after Helm met no error, hooks and waits
-// included: Helm itself says it before it returns these. What Helm has left all the same, the
-// manager finds. A record that is gone, as with its namespace in the middle, is no error.
+// included: Helm itself says it before it returns these. The manager finds objects that Helm has
+// left all the same. It is not an error if a record is gone, as with its namespace in the middle.
 func (r *run) uninstall(keepHistory bool) error {
 	err := r.uninstallRecorded(keepHistory)
 	if errors.Is(err, driver.ErrReleaseNotFound) {

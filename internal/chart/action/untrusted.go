@@ -9,10 +9,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
-// RefusedError says that the chart has given text of others to tpl, or renders what nobody could run.
-// Only who wrote that, or the author of the watch, can fix it.
+// RefusedError says that the chart has given untrusted text to tpl, or renders objects that nobody
+// could run. Only the writer of the text, or the author of the watch, can fix it.
 type RefusedError struct {
-	// Of says what is refused.
+	// Of is the refused text.
 	Of   order.Refused
 	text string
 }
@@ -24,7 +24,8 @@ func (e *RefusedError) Error() string { return e.text }
 type untrusted struct {
 	order.Text
 
-	// cores are the text in its forms, without what charts change when they put it into another one.
+	// cores are the text in its forms, without the parts that charts change when they put it into
+	// another one.
 	cores []string
 	// actions are those of the text.
 	actions *syntax.Own
@@ -54,8 +55,8 @@ func core(text string) string {
 }
 
 // refuse returns an error if a text that is given to tpl has an untrusted text in it, or an action
-// of one: also where the chart has the same action itself, since a CR could repeat it where the chart
-// shows what it gives. parsed may be nil.
+// of one. This holds also where the chart has the same action itself: a CR could repeat it where
+// the chart shows its texts. parsed may be nil.
 func (e *evaluator) refuse(text string, parsed *syntax.Text) *RefusedError {
 	whole, refused := core(text), &RefusedError{Of: order.RefusedOfSpec}
 	var paths []string

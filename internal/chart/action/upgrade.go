@@ -17,9 +17,9 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// upgrade makes a new revision. Conflicts of server-side apply are forced, so that whoever
-// scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to
-// the deployed revision.
+// upgrade makes a new revision. Conflicts of server-side apply are forced, so that a client that
+// scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to the
+// deployed revision.
 func (r *run) upgrade(ctx context.Context) error {
 	if err := r.takeFormerHooks(ctx); err != nil {
 		return fmt.Errorf("take over objects that were hooks: %w", err)
@@ -40,9 +40,10 @@ func (r *run) upgrade(ctx context.Context) error {
 	return err
 }
 
-// takeFormerHooks makes objects of the release what were hooks of its deployed revision, where the chart
-// renders them as such now. Helm gives hooks none of its labels and annotations, and without these it takes an object
-// for somebody else's. It renders the chart only where the deployed revision has hooks.
+// takeFormerHooks turns hooks of the deployed revision into objects of the release, where the chart
+// renders them as such now. Helm gives hooks none of its labels and annotations, and without these
+// it takes an object for somebody else's. takeFormerHooks renders the chart only where the deployed
+// revision has hooks.
 func (r *run) takeFormerHooks(ctx context.Context) error {
 	deployed, err := r.deployed()
 	if deployed == nil || len(deployed.Hooks) == 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Chart is what a chart's files say.
+// Chart is the content of a chart's files.
 type Chart struct {
 	Name, Version string
 	// Values is the text of values.yaml, nil if there is none, and Schema that of
@@ -36,8 +36,8 @@ type Chart struct {
 	Defaults map[string]any
 	// CRDs are the kinds of the CRDs in the directory crds.
 	CRDs []Definition
-	// Lookups are what the templates look up in a cluster. LooksUpMore is set if there are lookups of
-	// which the text does not tell the kind.
+	// Lookups are the kinds that the templates look up in a cluster. LooksUpMore is set if there
+	// are lookups of which the text does not tell the kind.
 	Lookups     []Lookup
 	LooksUpMore bool
 	// Files are the files that Helm reads in a chart's directory, or that are in its archive.
@@ -129,29 +129,30 @@ func missing(c *chart.Chart) error {
 // Object is an object that a chart renders.
 type Object struct {
 	APIVersion, Kind, Name, Namespace string
-	// Hook is true for what Helm makes beside the release.
+	// Hook is true for objects that Helm makes beside the release.
 	Hook bool
 	// Nameless is set for a hook with a generateName alone, which is refused.
 	Nameless bool
 	// File is the name of its template, after that of the chart.
 	File string
-	// Rules are what a role gives, and Aggregates is set if it gives what others give.
+	// Rules are the rights that a role gives. Aggregates is set if it gives the rights of other
+	// roles.
 	Rules      []rbac.PolicyRule
 	Aggregates bool
-	// RoleRef is what a binding binds.
+	// RoleRef is the role that a binding binds.
 	RoleRef rbac.RoleRef
 	// Defines is the kind that the object, a CRD, defines.
 	Defines Definition
 }
 
-// Rendered is what a chart renders.
+// Rendered is the output of a chart.
 type Rendered struct {
 	Objects []Object
 	// Empty are templates that rendered nothing with these values.
 	Empty []string
 }
 
-// releaseName is the name of the release, and its namespace, in what is rendered.
+// releaseName is the name of the release, and its namespace, in the rendered text.
 const releaseName = "sample"
 
 // patience bounds the rendering: templates may loop forever.

@@ -30,7 +30,7 @@ const (
 	maxEntries = 20_000
 )
 
-// budget is what the rest of a chart may take.
+// budget is the size that the rest of a chart may take.
 type budget struct{ bytes, entries int64 }
 
 // take takes a file from the budget. It is called with the size that the file system or the
@@ -135,7 +135,7 @@ func ignored(root *os.Root, left *budget) (*ignore.Rules, error) {
 }
 
 func readIn(root *os.Root, name string, left *budget) ([]byte, error) {
-	// What became a FIFO since it was looked at would wait for a writer.
+	// A file that became a FIFO since it was looked at would wait for a writer.
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func read1(file *os.File, left *budget) (data []byte, err error) {
 	return io.ReadAll(io.LimitReader(file, info.Size())) // It may grow meanwhile.
 }
 
-// irregular returns the error for what is neither a file nor a directory.
+// irregular returns the error for an entry that is neither a file nor a directory.
 func irregular(root *os.Root, name string, mode fs.FileMode) error {
 	if mode&fs.ModeSymlink == 0 {
 		return fmt.Errorf("%s is not a regular file: remove it from the chart, or leave it out by .helmignore", name)
@@ -196,7 +196,7 @@ func inspectArchive(data []byte, left *budget) error {
 			return err
 		}
 		if !isSubchart(header.Name) {
-			continue // Next skips what it has.
+			continue // Next skips its content.
 		}
 		inner, err := io.ReadAll(io.LimitReader(files, header.Size))
 		if err == nil {

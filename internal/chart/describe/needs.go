@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Definition is what a CustomResourceDefinition says of its kind.
+// Definition is the kind that a CustomResourceDefinition defines.
 type Definition struct {
 	Group, Kind, Plural string
 	Namespaced          bool
 }
 
-// Lookup is what a template looks up.
+// Lookup is the kind that a template looks up.
 type Lookup struct{ APIVersion, Kind string }
 
-// manifest is what is read of an object.
+// manifest has the fields that are read of an object.
 type manifest struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -62,8 +62,8 @@ func (m manifest) definition() Definition {
 	return Definition{spec.Group, spec.Names.Kind, spec.Names.Plural, spec.Scope == "Namespaced"}
 }
 
-// again reads a value in a form that is expected of it. What has another form is left out: the API
-// server will refuse it.
+// again reads a value in the form that is expected of it. Parts with another form are left out: the
+// API server will refuse them.
 func again[T any](value any, to *T) {
 	text, err := yaml.Marshal(value)
 	if err != nil || yaml.Unmarshal(text, to) != nil {
@@ -91,7 +91,8 @@ var (
 	aComment   = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}`)
 )
 
-// lookups returns what the templates of a chart look up, and of those it depends on.
+// lookups returns the kinds that the templates of a chart look up, and those of the charts on which
+// it depends.
 func lookups(c *chart.Chart) (found []Lookup, more bool) {
 	for _, file := range c.Templates {
 		for _, match := range aLookup.FindAllStringSubmatch(aComment.ReplaceAllString(string(file.Data), ""), -1) {

@@ -37,8 +37,8 @@ var (
 	ofArchive    = regexp.MustCompile(`(?i)^https?://.*\.t(ar\.)?gz([?#].*)?$`)
 )
 
-// Fetch returns the path of the chart: its own, or in the directory that of an archive that the
-// program chart-exec fetches. It writes to progress what it waits for.
+// Fetch returns the path of the chart: its own, or the path in dir of an archive that the program
+// chart-exec fetches. The program writes the steps of its wait to progress.
 func (s Source) Fetch(ctx context.Context, chartExec, dir string, progress io.Writer) (path string, err error) {
 	s.Repo = strings.TrimSuffix(strings.TrimSuffix(s.Repo, "/"), "/index.yaml")
 	if strings.HasPrefix(s.Repo, "oci://") {
@@ -91,7 +91,7 @@ func expanded(path string) (string, error) {
 	return filepath.Join(home, rest), err
 }
 
-// execute has the program chart-exec carry out an order, and returns what it printed, unless set gives
+// execute has the program chart-exec carry out an order, and returns its output, unless set gives
 // that another place.
 func execute(ctx context.Context, chartExec, dir string, o order.Order, set func(*exec.Cmd)) ([]byte, error) {
 	text, err := json.Marshal(o)

@@ -76,8 +76,8 @@ func (c *contests) forget(uid string) {
 	delete(c.all, uid)
 }
 
-// pauseAfter returns the pause after a repair of the same field. The first one has none: whoever changes a field
-// by hand once more sees it repaired.
+// pauseAfter returns the pause after a repair of the same field. The first one has none: a person
+// who changes a field by hand once more sees it repaired.
 func pauseAfter(repairs int) time.Duration {
 	pause := firstPause
 	for range repairs - 2 {

@@ -26,8 +26,8 @@ const (
 	eventPatched = "AppliedByPatch"
 )
 
-// detector returns what compares the objects of the release, as they were applied. What it sees gets
-// into the sight.
+// detector returns the detector that compares the objects of the release, as they were applied. It
+// notes the objects that it sees in the sight.
 func (w *work) detector(f *found) *objects.Detector {
 	return &objects.Detector{
 		Cluster: f.cluster, Saw: w.saw(&f.sight), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
@@ -80,8 +80,8 @@ func (w *work) deployed(f found) content.Result {
 	return result
 }
 
-// refusals says which objects could not be compared, and why. The message stays as long as the objects and the
-// faults do: what an admission webhook says may have the time in it.
+// refusals says which objects could not be compared, and why. The message stays as long as the
+// objects and the faults do: the text of an admission webhook may have the time in it.
 func (w *work) refusals(refused []objects.Refused) string {
 	const limit = 512
 	var faults, messages []string
@@ -127,7 +127,7 @@ func (w *work) tellDrift(ctx context.Context, found objects.Found) {
 	w.event(corev1.EventTypeWarning, eventDrifted, "Compare", objects)
 }
 
-// tellUnused warns, once, of what driftIgnore names in vain.
+// tellUnused warns, once, of fields that driftIgnore names in vain.
 func (w *work) tellUnused(ctx context.Context, found objects.Found) {
 	var all []string
 	for _, rule := range found.Unused {
@@ -159,7 +159,8 @@ func drifted(objects []objects.Object) string {
 	return short(strings.Join(all, ", "))
 }
 
-// memory is what has been said of CRs, so that it is not said again. Its zero value is empty.
+// memory has the messages that were logged about CRs, so that they are not repeated. Its zero value
+// is empty.
 type memory struct {
 	mu   sync.Mutex
 	said map[string]map[string]note // by the CR's UID and the topic

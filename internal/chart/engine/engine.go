@@ -1,6 +1,5 @@
-// Package engine makes a Helm chart a kind of content that the controller can run: CR →
-// values → the state of its release → an order to chart-exec, or a repair → what the status
-// shows.
+// Package engine makes a Helm chart a kind of content that the controller can run: CR → values →
+// the state of its release → an order to chart-exec, or a repair → its result in the status.
 //
 // It does not decide when something runs, or write status.
 package engine
@@ -104,7 +103,7 @@ type work struct {
 	remote remote
 }
 
-// settings are what a CR's annotations say.
+// settings are the settings in a CR's annotations.
 type settings struct {
 	upgradeForce, rollbackForce, uninstallWait bool
 	// disableHooks and descriptions are those of each action.
@@ -121,7 +120,7 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
 		w.namespace, w.name = e.releaseToRemove(cr)
-		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // What it may show is hidden at a deletion too.
+		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // Its Secrets are masked at a deletion too.
 		w.findEarlier(ctx, r)
 		return w, nil
 	}
@@ -351,7 +350,7 @@ func done(last *release.Release) string {
 	return "Upgraded release"
 }
 
-// Remove deletes what runs of the CR left on disk, and forgets its release.
+// Remove deletes the files that runs of the CR left on disk, and forgets its release.
 func (e *Engine) Remove(uid string) error {
 	e.rests.forget(types.UID(uid))
 	e.refusals.forget(uid)

@@ -27,10 +27,10 @@ const (
 // FinalizesWithoutValues implements content.ValuelessFinalizer: a release is removed as it is.
 func (e *Engine) FinalizesWithoutValues() bool { return true }
 
-// finalize removes the release. Helm runs the hooks and deletes the objects; then the manager
-// looks at each object itself, and deletes what Helm has left. The history goes last, when all
-// objects are seen to be gone: it is what says which objects there are. Another's release stays,
-// but not what the CR itself has made.
+// finalize removes the release. Helm runs the hooks and deletes the objects. Then the manager looks
+// at each object itself, and deletes those that Helm has left. The history goes last, when all
+// objects are seen to be gone: it alone names the objects. Another owner's release stays, but not
+// the objects that the CR itself has made.
 func (w *work) finalize(ctx context.Context, job content.Job, f found) content.Result {
 	foreign := f.State == release.Foreign
 	switch {
@@ -144,7 +144,7 @@ func (w *work) namespaceGoes(ctx context.Context, f found) bool {
 	return err == nil && live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// left tells people of what is left behind on purpose.
+// left tells people which objects stay on purpose.
 func (w *work) left(ctx context.Context, what string) {
 	w.tell(ctx, eventLeft, "Left behind: "+what)
 }
@@ -176,7 +176,7 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	}
 	r, err := w.remains(ctx, f)
 	if err != nil || len(r.waiting) == 0 || len(r.there) > 0 || len(r.unknown) > 0 {
-		return content.Result{}, false // Run does what there is to do.
+		return content.Result{}, false // Run does the rest.
 	}
 	return notGone(r.waiting, true), true
 }

@@ -20,7 +20,7 @@ func (w *work) Labels() map[string]string {
 
 var notInLabels = regexp.MustCompile(`[^-_.a-zA-Z0-9]`)
 
-// chartLabel returns what a label can hold of a chart's name and version.
+// chartLabel returns a chart's name and version, cut to fit a label.
 func chartLabel(name, version string) string {
 	value := notInLabels.ReplaceAllString(name+"-"+version, "_")
 	return strings.Trim(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")

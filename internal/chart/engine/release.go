@@ -22,7 +22,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// site is where a run finds the release: what the ledger knows of it, its records and its cluster.
+// site is where a run finds the release: the ledger's entry for it, its records and its cluster.
 type site struct {
 	config  *rest.Config
 	entry   *ledger.Entry
@@ -48,8 +48,8 @@ func (w *work) locate(ctx context.Context) (*ledger.Entry, error) {
 	return entry, nil
 }
 
-// conclude notes the end of an attempt of which the ledger knows none. Nothing of the attempt executes any
-// more. What it has left, sealed, says how far it came.
+// conclude notes the end of an attempt of which the ledger knows none. Nothing of the attempt
+// executes any more. Its sealed records show how far it came.
 func (w *work) conclude(ctx context.Context, s *site, all []release.Revision) error {
 	states, err := s.records.Sealed(ctx, s.entry.Attempt)
 	if err != nil {
@@ -102,7 +102,7 @@ type found struct {
 // last returns the last revision that the manager has made; nil if there is none.
 func (f found) last() *release.Release { return f.history.Last }
 
-// lookOnce returns what Settled has found just before, or looks.
+// lookOnce returns the state that Settled has found just before, or looks.
 func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
 	if f := w.looked; f != nil {
 		w.looked = nil
@@ -179,7 +179,7 @@ func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 	}
 	for _, link := range f.history.Links() {
 		if link.Namespace != w.cr.GetNamespace() && link.Namespace != w.namespace {
-			return false, nil // Who may write Secrets could ask what there is in other namespaces.
+			return false, nil // A user who may write Secrets could ask which objects exist in other namespaces.
 		}
 		owner := &unstructured.Unstructured{}
 		owner.SetGroupVersionKind(link.GroupVersionKind)
@@ -216,7 +216,7 @@ func waits(timeout time.Duration) time.Duration {
 	return timeout / 5 * 4
 }
 
-// newOrder returns the order for an action, with what the CR's annotations say of it.
+// newOrder returns the order for an action, with the settings of the CR's annotations.
 func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 	watch, chart := w.engine.Watch, w.engine.Watch.Chart
 	kind := action

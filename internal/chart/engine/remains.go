@@ -45,12 +45,12 @@ type object struct {
 	client dynamic.ResourceInterface
 }
 
-// removeRemains deletes what is left of the release, waits a short time, and returns what is still
-// left, with the API server's reasons. refused is true if something could not be read or deleted:
-// then waiting alone does not help.
+// removeRemains deletes the remains of the release, waits a short time, and returns the objects
+// that still remain, with the API server's reasons. refused is true if something could not be read
+// or deleted: then waiting alone does not help.
 func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
 	var told, failed bool
-	settled := func(context.Context) (bool, error) { // The time to wait in does not end a look: what is not seen would count as gone.
+	settled := func(context.Context) (bool, error) { // The time to wait in does not end a look: an object that is not seen would count as gone.
 		r, err := w.remains(ctx, f)
 		if err != nil {
 			failed = true
@@ -208,10 +208,10 @@ func finalizersOf(live metav1.Object) string {
 	return "; it waits for " + strings.Join(live.GetFinalizers(), ", ")
 }
 
-// aggregatedAnew reports whether the cluster has made the object itself, after the release's own was
-// deleted: the controller that aggregates ClusterRoles applies one by its name alone, and so brings
-// back the rules of one that went while a role went over which it aggregates. Where there are no rules,
-// it has said nothing of the object, and nobody is named as a writer.
+// aggregatedAnew reports whether the cluster has made the object itself, after the release's own
+// was deleted. The controller that aggregates ClusterRoles applies one by its name alone. So it
+// restores the rules of a deleted one if another role goes that it aggregates. Where there are no
+// rules, the controller has written nothing to the object, and nobody is named as a writer.
 func aggregatedAnew(recorded *unstructured.Unstructured, live metav1.Object) bool {
 	const controller = "clusterrole-aggregation-controller"
 	rule, _, _ := unstructured.NestedMap(recorded.Object, "aggregationRule")

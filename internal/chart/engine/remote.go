@@ -43,7 +43,7 @@ func (e *Engine) End(ctx context.Context, uid string) error {
 	return nil
 }
 
-// remote is what work has of a Remote; the zero value if its runs execute here.
+// remote has the fields of work for a Remote; the zero value if its runs execute here.
 type remote struct {
 	Remote
 
@@ -51,7 +51,7 @@ type remote struct {
 	// earlier is true while something of an earlier run may be left, and resumed if that has
 	// succeeded, and was asked for the same.
 	earlier, resumed bool
-	// ran is the result of what executed remotely last.
+	// ran is the result of the last remote run.
 	ran content.Result
 }
 
@@ -67,8 +67,8 @@ func (w *work) findEarlier(ctx context.Context, r content.Request) {
 	w.remote.earlier = there.HasEarlier(ctx, string(w.cr.GetUID()), w.remote.attempt)
 }
 
-// digestOf stands for all that the run is asked to do. What objects of valuesFrom have is no part of
-// it: it is compared with the release after the run.
+// digestOf returns the digest of all that the run is asked to do. The content of valuesFrom's
+// objects is not part of it: it is compared with the release after the run.
 func (w *work) digestOf(r content.Request) string {
 	asked := map[string]any{
 		"generation": w.cr.GetGeneration(), "annotations": w.cr.GetAnnotations(), "values": r.Spec(), "overrides": r.Overrides, "finalizing": w.finalizing,
@@ -76,7 +76,7 @@ func (w *work) digestOf(r content.Request) string {
 	if w.values != nil {
 		asked["chart"], asked["digest"] = w.values.ChartVersion(), w.values.Digest
 	}
-	text, _ := json.Marshal(asked) // What came as JSON can be JSON again.
+	text, _ := json.Marshal(asked) // All of it came as JSON and can be JSON again.
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }

@@ -38,8 +38,8 @@ const (
 )
 
 // The fields of the status that name the release. attemptedRelease is there after an installation
-// or upgrade that failed: what it has left must be found also where the CR's spec asks for another
-// release by then.
+// or upgrade that failed: its objects must be found even if the CR's spec asks for another release
+// by then.
 const (
 	deployedRelease  = "deployedRelease"
 	attemptedRelease = "attemptedRelease"

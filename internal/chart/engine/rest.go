@@ -20,10 +20,10 @@ import (
 
 // Informers tell what is known of objects without a request.
 type Informers interface {
-	// Object returns what is known of an object, and the zero Known for one that is not there. live
-	// is false where no informer sees all changes: then nothing is known.
+	// Object returns the known state of an object, and the zero Known for one that is not there.
+	// live is false where no informer sees all changes: then nothing is known.
 	Object(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
-	// Series returns what is known of all objects whose name is base, ".v" and a number.
+	// Series returns the known states of all objects whose name is base, ".v" and a number.
 	Series(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
 }
 
@@ -39,7 +39,7 @@ type Known struct {
 // informer is wrong, as those of client-go have been.
 const maxRest = time.Hour
 
-// rests has what the last comparison of each release came to, by the UID of its CR.
+// rests has the result of the last comparison of each release, by the UID of its CR.
 type rests struct {
 	mu  sync.Mutex
 	all map[types.UID]compared
@@ -66,7 +66,7 @@ type place struct {
 	namespace, name string
 }
 
-// sight is what a comparison has seen of the objects of a release, and of those that have values.
+// sight has the objects of a release that a comparison has seen, and those that have values.
 type sight struct {
 	objects []place
 	known   []Known // without contents
@@ -97,8 +97,8 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 	}
 }
 
-// Rests returns the result of the last comparison while neither the records of the release nor
-// its values or objects have changed since. The result keeps what the comparison left open.
+// Rests returns the result of the last comparison while neither the records of the release nor its
+// values or objects have changed since. The result keeps the open points of the comparison.
 func (w *work) Rests() (content.Result, bool) {
 	if w.engine.Informers == nil || w.finalizing || w.requested || w.fault != nil {
 		return content.Result{}, false
@@ -149,7 +149,7 @@ func recordsOf(h release.History) map[string]Known {
 	return all
 }
 
-// basis is a digest of the release, its chart, and what its values are made of beside objects.
+// basis is a digest of the release, its chart, and the sources of its values other than objects.
 func (w *work) basis() [sha256.Size]byte {
 	text, _ := json.Marshal([]any{w.namespace, w.name, w.values.ChartDigest, w.spec, w.strongest, w.sources}) // All have the types of JSON.
 	return sha256.Sum256(text)

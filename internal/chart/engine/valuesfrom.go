@@ -20,7 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// redacted stands in a status for what the values of Secrets may be in.
+// redacted stands in a status for text that may contain values of Secrets.
 const redacted = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
 
 // valuesError is an error about the objects of valuesFrom.
@@ -30,8 +30,8 @@ type valuesError struct{ error }
 type origins struct {
 	sources         []watches.ValuesSource
 	spec, strongest map[string]any
-	// secrets is what the Secrets have that were read last. mask hides it, and what the last
-	// revision had of it.
+	// secrets has the values of the Secrets that were read last. mask hides them, and those in the
+	// last revision.
 	secrets []any
 	mask    *values.Mask
 	// read are the objects as they were read last.
@@ -43,8 +43,8 @@ func (o *origins) secret() bool {
 	return slices.ContainsFunc(o.sources, func(s watches.ValuesSource) bool { return s.Kind == watches.SecretKind })
 }
 
-// prepareValues makes the values, or where objects have a part of them, what is known without
-// these. They are read when the run begins: what changes before is not missed.
+// prepareValues makes the values, or only the part that is known without objects if objects have a
+// part of them. These are read when the run begins, so that no change before is missed.
 func (w *work) prepareValues(r content.Request) (err error) {
 	if w.sources, err = w.engine.Watch.Chart.ValuesSourcesOf(w.cr.Object); err != nil {
 		return err
@@ -150,8 +150,8 @@ func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSour
 	return kept, nil
 }
 
-// dataOf returns what an object has at the source's key. A Secret has all of its data in base64, a
-// ConfigMap what is in binaryData.
+// dataOf returns the data of an object at the source's key. A Secret has all of its data in base64,
+// a ConfigMap only that in binaryData.
 func dataOf(object *unstructured.Unstructured, source watches.ValuesSource) (data []byte, there bool, err error) {
 	if object == nil {
 		return nil, false, nil
@@ -183,8 +183,8 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	return result
 }
 
-// maskPrevious hides the texts of the last revision's values that are not among those of now: they
-// may be what a Secret had then. now is the CR's spec where the others are not known.
+// maskPrevious hides the texts of the last revision's values that are not among the present ones:
+// they may be the values of a Secret then. now is the CR's spec where the others are not known.
 func (w *work) maskPrevious(last *release.Release, now map[string]any) {
 	if last != nil && w.secret() {
 		w.mask = values.NewMask(append(slices.Clip(w.secrets), without(last.Config, now))...)
@@ -220,8 +220,8 @@ func without(value, other any) any {
 	return nil
 }
 
-// hide takes the values of Secrets out of a result. What a chart makes of them cannot be told from
-// the rest, so that neither manifest nor notes are shown where there are any.
+// hide takes the values of Secrets out of a result. The chart's text with them cannot be told from
+// the rest, so that neither manifest nor notes are shown if there are such values.
 func (w *work) hide(result content.Result) content.Result {
 	if !w.secret() {
 		return result

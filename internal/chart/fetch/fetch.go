@@ -1,8 +1,8 @@
-// Package fetch gets a chart from a repository or a registry, for the tools of authors. What is asked
-// for it, credentials too, is what Helm would ask for: its getters and its settings are used. Only
+// Package fetch gets a chart from a repository or a registry, for the tools of authors. It sends
+// the same requests as Helm, also credentials: Helm's getters and settings are used. Only
 // chart-exec links it, which links them anyway.
 //
-// It does not unpack what it fetched, and does not look into it: package describe does.
+// It does not unpack the chart, and does not look into it: package describe does.
 package fetch
 
 import (
@@ -156,7 +156,7 @@ func list(before string, words []string) string {
 	return before + strings.Join(words, ", ")
 }
 
-// get fetches what a URL names, with the credentials of a repository.
+// get fetches the content of a URL, with the credentials of a repository.
 func (f fetcher) get(from string, entry *repo.Entry) ([]byte, error) {
 	u, err := url.Parse(from)
 	if err != nil {

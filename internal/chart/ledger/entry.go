@@ -1,5 +1,5 @@
-// Package ledger keeps what the operator knows about the releases of its CRs, an entry for each CR, in
-// the operator's namespace, where tenants may not write.
+// Package ledger keeps the operator's knowledge about the releases of its CRs, an entry for each
+// CR, in the operator's namespace, where tenants may not write.
 //
 // A tenant can delete, restore and relabel the Secrets in which Helm keeps a release. So a record of
 // Helm's counts only if the entry of its CR names its revision with its attempt, and its state is the
@@ -19,13 +19,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Entry is what is known about the release of a CR. Release says where that is.
+// Entry is the knowledge about the release of a CR. Release has the place of the release.
 type Entry struct {
 	Owner     order.Owner `json:"owner"`
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	// Attempt is the id of the attempt that has begun, and of which no end is known; "" if there is
-	// none. Action is what it does.
+	// none. Action is its action.
 	Attempt string       `json:"attempt,omitempty"`
 	Action  order.Action `json:"action,omitempty"`
 	// Revisions are the kept ones, the newest last. Only the last one, and the one that is deployed, have

@@ -27,7 +27,7 @@ const (
 	Label = "ensign-ledger"
 
 	textKey, packedKey = "entry", "entry.gz"
-	// maxText is less than what a ConfigMap holds, in bytes, and maxUnpacked bounds what that unpacks to.
+	// maxText is less than the size of a ConfigMap, in bytes. maxUnpacked bounds its unpacked text.
 	maxText     = 1000 << 10
 	maxUnpacked = 8 << 20
 )
@@ -54,8 +54,8 @@ func (s *Store) name(owner order.Owner) string {
 	return s.Prefix + "-" + hex.EncodeToString(sum[:16])
 }
 
-// Get returns the entry of a CR. It is an empty one where there is none, or that of a predecessor: what
-// that has left proves nothing about the CR.
+// Get returns the entry of a CR. It is an empty one where there is none, or that of a predecessor:
+// a predecessor's records prove nothing about the CR.
 func (s *Store) Get(ctx context.Context, owner order.Owner) (*Entry, error) {
 	empty := &Entry{Owner: owner}
 	if kept := s.kept(owner.UID); kept != nil {
@@ -128,16 +128,16 @@ func (s *Store) kept(uid string) *Entry {
 	return s.memory[uid]
 }
 
-// Forget forgets what is in memory of the entry of a CR.
+// Forget drops the entry of a CR from memory.
 func (s *Store) Forget(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.memory, uid)
 }
 
-// patch returns the merge patch that makes the object what it is here, if it has the version.
+// patch returns the merge patch that turns the stored object into this one, if it has the version.
 func patch(object *corev1.ConfigMap) []byte {
-	text, _ := json.Marshal(map[string]any{ // What is nil removes what was there.
+	text, _ := json.Marshal(map[string]any{ // A nil value removes the stored one.
 		"metadata": map[string]any{"resourceVersion": object.ResourceVersion, "labels": object.Labels}, "data": object.Data, "binaryData": object.BinaryData,
 	})
 	return text

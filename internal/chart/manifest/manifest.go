@@ -1,8 +1,8 @@
 // Package manifest reads the manifests of releases: YAML documents, of which each is an object or
 // a list of objects.
 //
-// A chart renders text of CRs, so a manifest may hold anything. The package bounds what
-// it reads, and knows no release.
+// A chart renders text of CRs, so a manifest may hold anything. The package bounds its input, and
+// knows no release.
 package manifest
 
 import (

@@ -38,14 +38,14 @@ type Options struct {
 	// DryRun changes nothing. An object that is missing is not tried, except a Job: a policy may say when the
 	// cluster deletes it.
 	DryRun bool
-	// New is true for an object that is not there: it is created, or tried with DryRun, without a look. An object
-	// that is there all the same keeps the fields of others.
+	// New is true for an object that is not there: it is created, or tried with DryRun, without a
+	// look. An object that is there all the same keeps the fields of other managers.
 	New bool
 	// Keep are fields of the live object that stay as they are.
 	Keep []Pointer
 }
 
-// Result is what an apply has made, or with DryRun would make.
+// Result is the object that an apply has made, or with DryRun would make.
 type Result struct {
 	// Live is the object as it was before; nil if it was missing.
 	Live *unstructured.Unstructured
@@ -62,11 +62,11 @@ type Result struct {
 // Missing reports whether the object was missing and is wanted.
 func (r Result) Missing() bool { return r.Live == nil && (r.Applied == nil || !isTemporary(r.Applied)) }
 
-// Apply gives the object the content that the chart says. before is what the chart said of it before; nil if it said
-// nothing, and want itself for an object that was found, of which that is not known. An object that another client
-// changes in the meantime is read again.
+// Apply gives the object the content that the chart has for it. before is the chart's former
+// content; nil if there was none, and want itself for an object that was found, of which that is
+// not known. An object that another client changes in the meantime is read again.
 func (a *Applier) Apply(ctx context.Context, client dynamic.ResourceInterface, want, before *unstructured.Unstructured, o Options) (result Result, err error) {
-	var first, said *unstructured.Unstructured // What an attempt that ended in a conflict has changed is a difference, too.
+	var first, said *unstructured.Unstructured // Changes by an attempt that ended in a conflict are differences, too.
 	err = retry.OnError(retry.DefaultRetry, func(err error) bool { return apierrors.IsConflict(err) && ctx.Err() == nil }, func() (err error) {
 		one := application{Applier: a, Options: o, client: client, want: plain(want), before: plain(before)}
 		one.said = one.before
@@ -98,7 +98,7 @@ type application struct {
 
 	client dynamic.ResourceInterface
 	want   *unstructured.Unstructured
-	// said is what the chart said so far, and before what the release has made of the object.
+	// said is the chart's text so far, and before the release's former state of the object.
 	said, before *unstructured.Unstructured
 	live         *unstructured.Unstructured
 }
@@ -181,8 +181,8 @@ func (a *application) create(ctx context.Context) (created *unstructured.Unstruc
 	return created, refusal, err
 }
 
-// serverSide applies the object under Helm's name. It takes the chart's fields from others, unless the object
-// should not be there.
+// serverSide applies the object under Helm's name. It takes the chart's fields from other managers,
+// unless the object should not be there.
 func (a *application) serverSide(ctx context.Context) (*unstructured.Unstructured, error) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(a.withOwner().Object); err != nil {
@@ -216,9 +216,9 @@ func dry(run bool) []string {
 	return nil
 }
 
-// isFormal reports whether server-side apply may have refused what a patch could make of the object. The API
-// server has no reason for what it can't type, such as a null or a field that is not declared. Nothing
-// else has that code without a reason but errors that pass by themselves.
+// isFormal reports whether server-side apply may have refused an object that a patch could make.
+// The API server has no reason for values that it can't type, such as a null or a field that is not
+// declared. Only errors that pass by themselves have that code without a reason too.
 func isFormal(err error) bool {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
@@ -300,8 +300,9 @@ func (a *application) withServedVersions(ctx context.Context) (applied *unstruct
 	return applied, refusal, nil
 }
 
-// applyAgain gives the applier the fields that were patched while server-side apply was refused, and applies
-// once more: what the chart has dropped since goes. refusal is the API server's answer.
+// applyAgain gives the applier the fields that were patched while server-side apply was refused,
+// and applies once more: fields that the chart has dropped since go. refusal is the API server's
+// answer.
 func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstructured) (applied *unstructured.Unstructured, refusal, err error) {
 	a.live = live
 	entries := live.DeepCopy()
@@ -315,9 +316,9 @@ func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstruc
 	return applied, refusal, nil
 }
 
-// takeOver gives the applier the fields that the release's former operator holds: a server-side apply removes only
-// what its own manager holds, so that a container that the chart drops would stay forever. Helm itself moves only
-// the fields that a program of its own name holds.
+// takeOver gives the applier the fields that the release's former operator holds. A server-side
+// apply removes only fields that its own manager holds, so that a container that the chart drops
+// would stay forever. Helm itself moves only the fields that a program of its own name holds.
 func (a *application) takeOver(ctx context.Context) error {
 	if a.DryRun {
 		return nil
@@ -356,7 +357,8 @@ func (a *application) setManagedFields(ctx context.Context, entries []metav1.Man
 	return err
 }
 
-// withoutRivals applies the object by the server. Fields of others that the API server refuses beside the chart's go.
+// withoutRivals applies the object by the server. It removes fields of other managers that the API
+// server refuses beside the chart's.
 func (a *application) withoutRivals(ctx context.Context) (applied *unstructured.Unstructured, err error) {
 	var refusal error
 	excluded := a.heldElsewhere(rivals(a.want, a.live))
@@ -393,7 +395,8 @@ func (a *application) tryUpdate(ctx context.Context) tryUpdate {
 	}
 }
 
-// heldElsewhere returns the paths of fields that do not go with the next apply: the applier removes what it alone holds.
+// heldElsewhere returns the paths of fields that do not go with the next apply: the applier removes
+// fields that it alone holds.
 func (a *application) heldElsewhere(paths []fieldpath.Path) []fieldpath.Path {
 	applied, others := fieldsOf(a.live, isApplied), fieldsOf(a.live, func(entry *metav1.ManagedFieldsEntry) bool { return !isApplied(entry) })
 	return slices.DeleteFunc(paths, func(at fieldpath.Path) bool {
@@ -426,7 +429,8 @@ func holdsAll(set *fieldpath.Set, at fieldpath.Path, value any) bool {
 	return len(fields) > 0
 }
 
-// patch changes the live object by a patch. Fields of others that the API server refuses beside the chart's go.
+// patch changes the live object by a patch. It removes fields of other managers that the API server
+// refuses beside the chart's.
 func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*unstructured.Unstructured, error) {
 	excluded := rivals(a.want, a.live)
 	patched, refusal := a.patchOf(ctx, manager, excluded, dryRun)

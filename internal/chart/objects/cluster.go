@@ -15,8 +15,8 @@ type Scaled map[target]bool
 // target is an object that an autoscaler names. Namespace is as the manifest has it.
 type target struct{ kind, namespace, name string }
 
-// ScaledBy returns what the autoscalers among the objects scale. The release's namespace is that
-// of objects that name none.
+// ScaledBy returns the objects that the autoscalers among the objects scale. The release's
+// namespace is that of objects that name none.
 func ScaledBy(objects []*unstructured.Unstructured, namespace string) Scaled {
 	scaled := Scaled{}
 	for _, object := range objects {
@@ -40,9 +40,9 @@ func or(text, instead string) string {
 	return text
 }
 
-// ByCluster returns the fields of an object that the cluster fills whatever the chart says there:
-// what the chart has is a placeholder, and never what another client has changed. Fields of which
-// the chart says nothing are not among them, except the replicas of what is scaled. It changes nothing.
+// ByCluster returns the fields of an object that the cluster fills, whatever the chart has there.
+// The chart's value is a placeholder, and never another client's change. Fields that the chart does
+// not have are not among them, except the replicas of scaled objects. It changes nothing.
 func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace string) []Pointer {
 	var all []Pointer
 	add := func(placeholder func(any) bool, pointer ...string) {
@@ -54,7 +54,7 @@ func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace strin
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:
 		if rule, _, _ := unstructured.NestedMap(object.Object, "aggregationRule"); rule != nil {
-			add(anything, "rules") // Its controller writes what it aggregates over whatever there is.
+			add(anything, "rules") // Its controller overwrites the rules with the aggregated ones.
 		}
 	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
 		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:
@@ -81,8 +81,8 @@ func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace strin
 	return all
 }
 
-// isTemporary reports whether the cluster itself deletes the object when its work is done. That
-// one is gone is what the chart wants.
+// isTemporary reports whether the cluster itself deletes the object when its work is done. It is no
+// drift if such an object is gone.
 func isTemporary(object *unstructured.Unstructured) bool {
 	ttl, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return isJob(object) && ttl != nil

@@ -24,14 +24,14 @@ type Detector struct {
 	// Saw is called for each object of the manifest, if it is not nil: with the live object as it
 	// was compared, or with nil where the comparison says nothing for sure.
 	Saw func(live *unstructured.Unstructured)
-	// Held reports whether a field of an object waits for its repair, because it is changed again and again; ""
-	// is the object itself. Nil is no field.
+	// Held reports whether a field of an object waits for its repair, because it is changed again
+	// and again; "" is the object itself. Nil means that no field waits.
 	Held func(object, field string) bool
 	// Finished keeps which Jobs were seen to have ended; nil keeps none.
 	Finished *Finished
 }
 
-// Found is what a comparison has found.
+// Found is the result of a comparison.
 type Found struct {
 	// Drifted are in the order of the manifest.
 	Drifted []Object
@@ -74,8 +74,8 @@ func (o Object) String() string {
 	return o.Name + " (" + shown + ")"
 }
 
-// Find compares the objects of the manifest. It writes nothing. An error that passes by itself,
-// such as a timeout, leaves the other objects compared: found has what was found in spite of it.
+// Find compares the objects of the manifest. It writes nothing. After an error that passes by
+// itself, such as a timeout, the other objects are still compared: found has their differences.
 func (d *Detector) Find(ctx context.Context, text string) (found Found, err error) {
 	desired, err := manifest.Parse(text)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Detector) apply(ctx context.Context, client dynamic.ResourceInterface, 
 // errNoName is the refusal of an object that only has a generateName: its name is not known.
 var errNoName = &apierrors.StatusError{ErrStatus: metav1.Status{Code: 400, Reason: noName, Message: "it has no name, only a generateName"}}
 
-// compare adds what it finds of an object. It returns the live one where that is sure.
+// compare adds the differences of an object. It returns the live one where that is sure.
 func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructured, found *Found) (live *unstructured.Unstructured, err error) {
 	if desired.GetName() == "" {
 		return nil, errNoName
@@ -194,8 +194,8 @@ func (d *Detector) add(found *Found, object Object) {
 	}
 }
 
-// Hint says who else changes a field of the object, where its managed fields have that, and how to leave
-// the field to others.
+// Hint names the other managers of a field of the object, where its managed fields have them, and
+// says how to leave the field to them.
 func (o Object) Hint(field string) string {
 	if o.Missing {
 		return "deleted again and again by another client"
@@ -207,7 +207,7 @@ func (o Object) Hint(field string) string {
 	return fmt.Sprintf("changed again and again by %s; to leave it to others, add to the watch: driftIgnore: [%s]", by, Line(o.desired, byNames(Parse(field), o.live.Object).String()))
 }
 
-// managersOf returns the names of the other managers that hold a field, or what is in it.
+// managersOf returns the names of the other managers that hold a field, or a part of it.
 func (o Object) managersOf(field string) (names []string) {
 	for _, entry := range o.live.GetManagedFields() {
 		set := setOf(&entry)

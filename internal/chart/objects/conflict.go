@@ -15,9 +15,9 @@ import (
 // tryUpdate has the API server update an object by a dry run.
 type tryUpdate func(*unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// displaced are fields of others that have to go, such as a port of a Service with the name of the chart's
-// port. A forced apply alone takes the fields of the chart, and leaves what others added beside them, also
-// where the API server refuses both together.
+// displaced are fields of other managers that have to go, such as a port of a Service with the name
+// of the chart's port. A forced apply alone takes the fields of the chart, and leaves the added
+// fields beside them, also where the API server refuses both together.
 type displaced struct {
 	going []fieldpath.Path
 	// applied is the object as it will be. Its applied fields are those that the update changes, with those
@@ -25,9 +25,10 @@ type displaced struct {
 	applied *unstructured.Unstructured
 }
 
-// displace returns what of the live object has to go, so that the API server accepts the chart's text;
-// nil if that is nothing, or would not help. The rivals go anyway. Of what stands where a refusal points to, as little goes
-// as will do: what others added elsewhere stays. An error is one of the API server that may pass by itself.
+// displace returns the parts of the live object that have to go, so that the API server accepts the
+// chart's text; nil if there are none, or if that would not help. The rivals go anyway. As few
+// fields as possible go at the place of a refusal: additions by other managers elsewhere stay. An
+// error is one of the API server that may pass by itself.
 func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpath.Path, refusal error, try tryUpdate) (*displaced, error) {
 	if len(rivals) > 0 && refusal == nil {
 		applied, cause, err := without(live, desired, before, rivals, try)
@@ -98,8 +99,8 @@ func without(live, desired, before *unstructured.Unstructured, going []fieldpath
 	return applied, err, nil
 }
 
-// mergeWithout returns the live object as it would be with what the chart says now and without the fields; nil
-// for a kind that the client does not know.
+// mergeWithout returns the live object as it would be with the chart's present text and without the
+// fields; nil for a kind that the client does not know.
 func mergeWithout(before, desired, live *unstructured.Unstructured, going []fieldpath.Path) (*unstructured.Unstructured, error) {
 	rest := live.DeepCopy()
 	for _, path := range going {
@@ -131,8 +132,8 @@ func suspects(live, desired *unstructured.Unstructured, refusal error) (found []
 	return found
 }
 
-// unsaid returns the path if the chart says nothing of it, neither now nor in what was applied;
-// for a field of such an entry of a list that of the entry, and nil for any other.
+// unsaid returns the path if the chart does not have it, neither now nor in the applied text. For a
+// field of such an entry of a list, it returns the path of the entry, and nil for any other.
 func unsaid(path fieldpath.Path, desired map[string]any, said *fieldpath.Set) fieldpath.Path {
 	if name := path[0].FieldName; name == nil || isIdentity(*name) {
 		return nil
@@ -202,7 +203,8 @@ func displacedBy(live, applied *unstructured.Unstructured, going []fieldpath.Pat
 	return &displaced{going, applied}, nil
 }
 
-// fieldsAt returns the managed fields of others at and below the paths, and the paths that others do not hold.
+// fieldsAt returns the fields of other managers at and below the paths, and the paths that no other
+// manager holds.
 func fieldsAt(live *unstructured.Unstructured, paths []fieldpath.Path) *fieldpath.Set {
 	all, others := fieldpath.NewSet(), fieldsOf(live, isOthers)
 	for _, at := range paths {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// differences returns the fields of which the chart says something and which are not as it says,
-// as JSON pointers into the live object, sorted. applied is the live object as it would be with
-// what desired says: what differs beside that, such as the time that a webhook writes at each
-// update, is no drift. With byPatch the managed fields do not say what is the chart's.
+// differences returns the fields that the chart has and whose live values differ, as JSON pointers
+// into the live object, sorted. applied is the live object as it would be with desired applied:
+// other differences, such as the time that a webhook writes at each update, do not count. With
+// byPatch the managed fields do not tell which fields are the chart's.
 func differences(desired, live, applied *unstructured.Unstructured, byPatch bool) []string {
 	said := saidOf(desired, live, applied, byPatch)
 	leaves := said.Leaves()
@@ -77,7 +77,7 @@ func textOf(desired *unstructured.Unstructured) *fieldpath.Set {
 	return set
 }
 
-// missing returns the pointer to what one of the two places lacks, as the other has it.
+// missing returns the pointer to the part that one of the two places lacks, as the other has it.
 func missing(was, is place) string {
 	lacking, other := was, is
 	if was.there {

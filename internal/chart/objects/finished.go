@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Finished keeps which Jobs of a release were seen to have ended. One that has done its work is not created
-// again by a repair, whoever deletes it: a policy may have set its ttlSecondsAfterFinished. The zero value is empty.
+// Finished keeps which Jobs of a release were seen to have ended. A repair does not create a Job
+// again that has done its work, also if somebody deleted it: a policy may have set its
+// ttlSecondsAfterFinished. The zero value is empty.
 type Finished struct {
 	mu   sync.Mutex
 	jobs map[string]bool

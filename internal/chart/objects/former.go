@@ -36,12 +36,12 @@ func isBare(object *unstructured.Unstructured) bool {
 	return len(object.GetLabels()) == 0 && len(object.GetAnnotations()) == 0
 }
 
-// held returns the live object with no more than what the release and its former managers hold: what the release
-// has made of it, where its manifest is not known.
+// held returns the live object with only the fields that the release and its former managers hold.
+// It stands for the release's object where its manifest is not known.
 func held(live *unstructured.Unstructured) *unstructured.Unstructured {
 	managers := formerManagers(live.GetManagedFields())
 	theirs, all := fieldpath.NewSet(), fieldpath.NewSet()
-	for _, entry := range live.GetManagedFields() { // Of any version: the former operator may have used another.
+	for _, entry := range live.GetManagedFields() { // The entry may have any version: the former operator may have used another.
 		set := setOf(&entry)
 		if set == nil {
 			continue

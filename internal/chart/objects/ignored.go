@@ -42,14 +42,15 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s of %s", r.Pointer, kind)
 }
 
-// Of reports whether the rule is for the object.
+// Of is true if the rule is for the object.
 func (r Rule) Of(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return r.Kind == kind.Kind && (r.Group == "" || r.Group == kind.Group) && (r.Name == "" || r.Name == object.GetName())
 }
 
-// KeepIgnored gives desired the live values of the fields that others may change. before is what the chart said
-// so far: a field of which desired says something else is changed by the chart, and is not kept.
+// KeepIgnored gives desired the live values of the fields that other managers may change. before is
+// the chart's text so far: a field that differs in desired is changed by the chart, and is not
+// kept.
 func (rules Ignored) KeepIgnored(desired, live, before *unstructured.Unstructured) {
 	for _, rule := range rules {
 		if rule.Of(desired) && equality.Semantic.DeepEqual(rule.Pointer.values(desired.Object), rule.Pointer.values(before.Object)) {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// leave gives the chart's text the live values of what is not the chart's: the fields that the cluster fills,
-// that others may change, and what others added in lists that are one value for the API server. before is what
-// the chart said before.
+// leave gives the chart's text the live values of fields that are not the chart's. The cluster
+// fills them, other managers may change them, or other managers added them in lists that are one
+// value for the API server. before is the chart's former text.
 func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep []Pointer) {
 	for _, pointer := range ByCluster(desired, a.Scaled, a.Namespace) {
 		Keep(desired.Object, live.Object, pointer)
@@ -153,7 +153,8 @@ func addFields(desired, before, live any) {
 	}
 }
 
-// Line returns the entry of driftIgnore that leaves a field of the object to others, for people to paste.
+// Line returns the entry of driftIgnore that leaves a field of the object to other managers, for
+// people to paste.
 func Line(object *unstructured.Unstructured, pointer string) string {
 	kind := object.GroupVersionKind()
 	group := ""

@@ -19,12 +19,13 @@ const (
 	patchManager = "helm-patch"
 )
 
-// isApplied reports whether the entry has what was applied for the release.
+// isApplied reports whether the entry has the fields that were applied for the release.
 func isApplied(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
-// isPatched reports whether the entry has what was patched because server-side apply was refused.
+// isPatched reports whether the entry has the fields that were patched because server-side apply
+// was refused.
 func isPatched(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == patchManager && entry.Subresource == ""
 }
@@ -34,7 +35,7 @@ func isOurs(entry *metav1.ManagedFieldsEntry) bool {
 	return (entry.Manager == FieldManager || entry.Manager == patchManager) && entry.Subresource == ""
 }
 
-// isOthers leaves out what is written by a subresource, such as an autoscaler's replicas.
+// isOthers leaves out fields that are written by a subresource, such as an autoscaler's replicas.
 func isOthers(entry *metav1.ManagedFieldsEntry) bool {
 	return !isOurs(entry) && entry.Subresource == ""
 }

@@ -90,8 +90,9 @@ func isSecret(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// plain returns a copy of the chart's object, in which a Secret has its stringData in its data: a key that leaves
-// stringData would stay in the Secret. What the API server refuses stays as it is.
+// plain returns a copy of the chart's object, in which a Secret has its stringData in its data: a
+// key that leaves stringData would stay in the Secret. A value that the API server refuses stays as
+// it is.
 func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
 		return nil
@@ -108,7 +109,7 @@ func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 		case string:
 			encoded[key] = base64.StdEncoding.EncodeToString([]byte(value))
 		case nil:
-			encoded[key] = "" // What the API server makes of it.
+			encoded[key] = "" // The API server converts it to this.
 		default:
 			return object
 		}

@@ -37,7 +37,8 @@ func find(in map[string]any, path fieldpath.Path) place {
 	return p
 }
 
-// step returns what the element of a path leads to in a value, and its token in a pointer.
+// step returns the part of a value to which the element of a path leads, and its token in a
+// pointer.
 func step(in any, element fieldpath.PathElement, index *int) (token string, below any, there bool) {
 	if element.FieldName != nil {
 		object, _ := in.(map[string]any)
@@ -83,7 +84,7 @@ func entryOf(list []any, element fieldpath.PathElement) int {
 	return slices.IndexFunc(list, matches(true))
 }
 
-// nameIn returns the token for an entry that is known by its name alone; "" for others.
+// nameIn returns the token for an entry that is known by its name alone; "" for other elements.
 func nameIn(element fieldpath.PathElement) string {
 	if element.Key == nil || len(*element.Key) != 1 || (*element.Key)[0].Name != "name" {
 		return ""
@@ -162,7 +163,7 @@ func extract(whole any, set, all *fieldpath.Set) any {
 	return nil
 }
 
-// withKey returns what is held of an entry with its key, which names it.
+// withKey returns the held part of an entry with its key, which names it.
 func withKey(kept, entry any, element fieldpath.PathElement) any {
 	fields, _ := kept.(map[string]any)
 	if fields == nil {

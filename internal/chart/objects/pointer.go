@@ -77,8 +77,8 @@ func entries(list []any, token string) (found []int) {
 }
 
 // Keep gives the fields of desired that the pointer names the values that they have in live, and
-// removes those that live does not have. What it would stand in must be there in both: where
-// somebody removed that, it is made again as desired says.
+// removes those that live does not have. The parent must be there in both: where somebody removed
+// it, it is made again as in desired.
 func Keep(desired, live map[string]any, p Pointer) {
 	keep(desired, live, p)
 }

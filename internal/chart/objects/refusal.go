@@ -20,7 +20,7 @@ type Refused struct {
 	// Name is the kind with namespace and name, for people.
 	Name string
 	// Reason is one word, the same as long as the reason is. Message is for people, and may have
-	// text of others.
+	// text of other writers.
 	Reason  string
 	Message string
 	// Warnings are the API server's about a patch.
@@ -35,9 +35,10 @@ const (
 	noAnswer  = "WebhookFailed"
 )
 
-// inTexts are the reasons of errors to which the API server gives the code of errors of its own:
-// those of server-side apply about an object that does not fit its schema, such as one with two
-// entries of one key in a list, and those of a webhook that does not answer, maybe for days.
+// inTexts are the reasons of errors to which the API server gives the code of its own errors. Some
+// are errors of server-side apply about an object that does not fit its schema, such as one with
+// two entries of one key in a list. The others are errors of a webhook that does not answer, maybe
+// for days.
 var inTexts = map[string]string{ //nolint:gochecknoglobals // A constant.
 	"to create typed patch object":  unfit,
 	"to create typed live object":   unfit,
@@ -79,13 +80,13 @@ func Reason(err error) string {
 	return http.StatusText(code)
 }
 
-// newRefused returns what is known of an object that the API server refuses.
+// newRefused returns the description of an object that the API server refuses.
 func newRefused(object *unstructured.Unstructured, err error) Refused {
 	return Refused{Name: manifest.Name(object), Reason: Reason(err), Message: err.Error()}
 }
 
-// remedied adds to a refusal the way to leave fields to others, where these have changed them and the chart has
-// not: the API server does not take the chart's value any more.
+// remedied adds a remedy to a refusal of fields that other managers have changed and the chart has
+// not: to leave the fields to them. The API server does not take the chart's value any more.
 func (a *application) remedied(refusal error) error {
 	var lines []string
 	for _, cause := range detailsOf(refusal) {

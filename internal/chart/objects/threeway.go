@@ -15,10 +15,11 @@ import (
 // empty is the patch that changes nothing.
 const empty = "{}"
 
-// threeWayPatch returns the patch that makes the live object one of the chart, as Helm 3 did and
-// operator-sdk's Helm operator does: it removes what the chart no longer has, sets what it has, and leaves what
-// others have added. original is what the chart rendered before, and target what it renders now. Kinds that the
-// client knows have a strategic merge patch, all others a JSON merge patch.
+// threeWayPatch returns the patch that makes the live object one of the chart, as Helm 3 and
+// operator-sdk's Helm operator do. It removes fields that the chart no longer has, sets those that
+// it has, and leaves those that other managers have added. original is the chart's former object,
+// and target the present one. Kinds that the client knows have a strategic merge patch, all others
+// a JSON merge patch.
 //
 // A list in which a key stands twice, such as two variables of one name, cannot be merged by its
 // keys: the patch would change the first of them, or remove both. Such a list is replaced as a whole.

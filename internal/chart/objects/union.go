@@ -91,8 +91,8 @@ func unionsOf(kind schema.GroupKind) []union {
 	return all
 }
 
-// rivals returns the fields of the live object that exclude what the chart says, and of which the chart
-// says nothing, whoever has set them. The API server refuses both together, and names either.
+// rivals returns the fields of the live object that exclude fields of the chart and that the chart
+// does not have, of any manager. The API server refuses both together, and names either.
 func rivals(desired, live *unstructured.Unstructured) (found []fieldpath.Path) {
 	kind := desired.GroupVersionKind().GroupKind()
 	for _, one := range unionsOf(kind) {
@@ -117,7 +117,7 @@ func rivals(desired, live *unstructured.Unstructured) (found []fieldpath.Path) {
 	return found
 }
 
-// excluded returns the fields that exclude what the chart says.
+// excluded returns the fields that exclude those of the chart.
 func (u union) excluded(said, there map[string]any) (names []string) {
 	add := func(name string) {
 		_, isThere := there[name]

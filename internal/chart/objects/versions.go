@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unservedVersion matches what the API server answers to each server-side apply of an object of which
-// a client wrote fields in a version that its definition has no more, and has that version:
-// kubernetes/kubernetes#111937.
+// unservedVersion matches the API server's answer to each server-side apply of an object that has
+// fields in an unserved version. A client wrote them in a version that the CRD no longer has. The
+// match is that version: kubernetes/kubernetes#111937.
 var unservedVersion = regexp.MustCompile(`to an invalid group/version: ([a-z0-9./-]+)`)
 
 // unservedVersions returns the versions that a refusal names.
@@ -23,8 +23,8 @@ func unservedVersions(refusal error) (found []string) {
 }
 
 // renewVersions gives the entries of managedFields that are in an unserved version the version in
-// which the chart applies the object. Whose the fields are does not change, so that what the chart
-// drops still goes. It returns nil if there are no such entries.
+// which the chart applies the object. The managers of the fields do not change, so that fields that
+// the chart drops still go. It returns nil if there are no such entries.
 func renewVersions(live *unstructured.Unstructured, unserved []string, version string) (entries []metav1.ManagedFieldsEntry) {
 	entries = live.GetManagedFields()
 	found := false

@@ -30,9 +30,9 @@ const CrashFile = "crash"
 
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
 const (
-	// DigestLabel holds the digest of what the revision was made of, OwnerLabel the UID of the CR
-	// for which it was made, and AttemptLabel the id of the attempt. SealLabel holds the manager's
-	// seal on these and on the record without its state, and StateLabel the seal on the state.
+	// DigestLabel holds the digest of the inputs of the revision, OwnerLabel the UID of the CR for
+	// which it was made, and AttemptLabel the id of the attempt. SealLabel holds the manager's seal
+	// on these and on the record without its state, and StateLabel the seal on the state.
 	DigestLabel  = "ensign-digest"
 	OwnerLabel   = "ensign-owner"
 	AttemptLabel = "ensign-attempt"
@@ -45,10 +45,10 @@ const (
 // Action is one of Helm's actions.
 type Action string
 
-// The actions. Reinstall removes what an uninstallation left, and installs. Uninstall keeps
-// the history: the manager deletes it last. Render and Evaluate change nothing and need no
-// cluster: chart-exec writes a File for each template of the chart, or a list with an Evaluated for
-// each text of the order, to standard output. FetchChart writes lines for people there.
+// The actions. Reinstall removes the remains of an uninstallation, and installs. Uninstall keeps
+// the history: the manager deletes it last. Render and Evaluate change nothing and need no cluster:
+// chart-exec writes a File for each template of the chart, or a list with an Evaluated for each
+// text of the order, to standard output. FetchChart writes lines for people there.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
@@ -100,7 +100,7 @@ type Fetch struct {
 	// below that of a repository which Helm knows.
 	Chart string `json:"chart"`
 	Repo  string `json:"repo,omitempty"`
-	// Version is a version or a range of them; "" is the newest that is no pre-release.
+	// Version is a version or a range of them; "" is the newest that is not a pre-release.
 	Version string `json:"version,omitempty"`
 	// PlainHTTP asks a registry without TLS.
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
@@ -146,8 +146,8 @@ type Text struct {
 // Refused says what was refused before anything was done.
 type Refused string
 
-// The values of Refused: text of the CR's spec, or of an object of valuesFrom, that the chart gave to
-// tpl, which did not evaluate it; and what the chart itself renders.
+// The values of Refused: text of the CR's spec, or of an object of valuesFrom, that the chart gave
+// to tpl, which did not evaluate it; and objects that the chart itself renders.
 const (
 	RefusedOfSpec   Refused = "spec"
 	RefusedOfObject Refused = "object"
@@ -178,13 +178,13 @@ type Settings struct {
 	DriftIgnore []watches.DriftIgnore `json:"driftIgnore,omitempty"`
 }
 
-// File is what a template renders.
+// File is the output of a template.
 type File struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// Evaluated is what a template of the order's Texts gives, or why it gives nothing.
+// Evaluated is the result of a template of the order's Texts, or the reason why there is none.
 type Evaluated struct {
 	Text  string `json:"text"`
 	Error string `json:"error"`
@@ -234,15 +234,15 @@ func numbers(value any) error {
 // Record is one line that chart-exec writes.
 type Record struct {
 	Nonce int64 `json:"nonce"`
-	// Working is what chart-exec does now; "" in the last record.
+	// Working is the current step of chart-exec; "" in the last record.
 	Working string `json:"working,omitempty"`
 	// Left is an object that chart-exec leaves because it belongs to another release.
 	Left string `json:"left,omitempty"`
 	// Done is true in the last record. Error is "" after a success.
 	Done  bool   `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Refused is set in the last record if text of others, or what the chart renders, was the cause of
-	// the error: only who wrote it, or the author of the watch, can fix that.
+	// Refused is set in the last record if untrusted text, or the chart's own output, caused the
+	// error: only the writer of that, or the author of the watch, can fix it.
 	Refused Refused `json:"refused,omitempty"`
 }
 

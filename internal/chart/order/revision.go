@@ -18,7 +18,7 @@ const (
 // answers when the ledger has it.
 const ReportPath = "/ensign/revision"
 
-// Revision is what the manager's ledger has of one.
+// Revision is the manager's ledger entry for a revision.
 type Revision struct {
 	Version int `json:"version"`
 	// Attempt is the id of the attempt that has made it. The seal of its record covers that.

@@ -99,15 +99,15 @@ func (d *Driver) Update(key string, r helmrelease.Releaser) error {
 	return nil
 }
 
-// revisions returns what the ledger knows by now. Helm writes the end of an attempt that is over from
-// another goroutine.
+// revisions returns the ledger's present revisions. Helm writes the end of an attempt that is over
+// from another goroutine.
 func (d *Driver) revisions() []order.Revision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.Known
 }
 
-// note changes what the ledger knows.
+// note changes the revisions in the ledger.
 func (d *Driver) note(change func([]order.Revision) []order.Revision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +117,7 @@ func (d *Driver) note(change func([]order.Revision) []order.Revision) {
 // Uninstalling says that an uninstallation begins, or that it is over.
 func (d *Driver) Uninstalling(begins bool) { d.uninstalling.Store(begins) }
 
-// Of returns a release of Helm's interfaces in the form that this package knows.
+// Of converts a release of Helm's interfaces to the form that this package knows.
 func Of(r helmrelease.Releaser) (*Release, error) {
 	record, ok := r.(*Release)
 	if !ok || record == nil {
@@ -204,9 +204,9 @@ func orGone(err error) error {
 	return err
 }
 
-// TakeOver deletes the records that do not count. Where none counts from which Helm can start, there is a
-// new one, whose manifest is what stub makes of those of others, without hooks and values. Its state
-// lets Helm start the action from it, and nothing rolls back to it.
+// TakeOver deletes the records that do not count. Where none counts from which Helm can start,
+// TakeOver makes a new one. stub makes its manifest of the deleted ones, without hooks and values.
+// Its state lets Helm start the action from it, and nothing rolls back to it.
 func (d *Driver) TakeOver(ctx context.Context, action order.Action, stub func(manifests []string) (string, error)) error {
 	all, err := d.Records.List(ctx)
 	if err != nil {
@@ -254,9 +254,9 @@ func (d *Driver) createStub(ctx context.Context, action order.Action, revisions 
 	})
 }
 
-// madeBy returns the manifests of what the revisions may have made: of the newest, and of those before
-// it down to one that was deployed. An attempt that failed or was killed has not deleted what it drops.
-// first is when the release was first deployed.
+// madeBy returns the manifests of the objects that the revisions may have made: of the newest, and
+// of those before it down to one that was deployed. An attempt that failed or was killed has not
+// deleted the objects that it drops. first is when the release was first deployed.
 func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []string, first time.Time, err error) {
 	first = time.Now()
 	size := 0

@@ -29,7 +29,7 @@ import (
 const (
 	// maxRevisions bounds the revisions of a release that are looked at, the newest first.
 	maxRevisions = 2000
-	// maxOpened bounds the records of others that are read when a release is taken over.
+	// maxOpened bounds the records of other managers that are read when a release is taken over.
 	maxOpened = 20
 	// pageSize bounds the revisions of one answer of the API server, and maxReferences the owners of each:
 	// the metadata of a Secret can have more than 1 MiB.
@@ -65,7 +65,7 @@ func NewRecords(config *rest.Config, namespace, name string, s order.Seal, known
 	return &Records{Name: name, Namespace: namespace, Seal: s, Known: known, secrets: &secrets{SecretInterface: core.Secrets(namespace), annotations: annotationsOf(s.Owner)}, meta: meta.Resource(resource).Namespace(namespace)}, nil
 }
 
-// History is what is known of a release: by the ledger, and live from the API server.
+// History is the known state of a release: by the ledger, and live from the API server.
 type History struct {
 	// Revisions are all that have a record, the newest first. Known are those of the ledger, the newest
 	// last.
@@ -281,8 +281,9 @@ func (r *Records) read(ctx context.Context, version int) (*Release, error) {
 	return found, nil
 }
 
-// Unlink has the records name the CR by annotations that refer to it as their owner: in a deletion in
-// the foreground the garbage collector deletes what refers to the owner, before any hook runs.
+// Unlink has the records name the CR by annotations that refer to it as their owner: in a deletion
+// in the foreground the garbage collector deletes objects that refer to the owner, before any hook
+// runs.
 func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
 	owner, annotations := r.Seal.Owner, annotationsOf(r.Seal.Owner)
 	for _, revision := range revisions {

@@ -46,8 +46,8 @@ func decode(data []byte) (*Release, error) {
 	return r, nil
 }
 
-// unpack unpacks what gzip has packed, and returns anything else as it is: Helm has kept records
-// unpacked, once.
+// unpack unpacks a text that gzip has packed, and returns anything else as it is: Helm once kept
+// records unpacked.
 func unpack(packed []byte) ([]byte, error) {
 	if !bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {
 		return packed, nil
@@ -98,9 +98,9 @@ func Seal(record *Release, s order.Seal, attempt string) error {
 	return nil
 }
 
-// seals returns what the two seals of a record cover. The first one covers the CR, the attempt, the digest,
-// and all of the record but its state, which Helm changes, also at the hands of people; the second one
-// the state too. The record is one that was decoded.
+// seals returns the texts that the two seals of a record cover. The first one covers the CR, the
+// attempt, the digest, and all of the record except its state, which Helm changes, also when people
+// call it. The second one covers the state too. The record is one that was decoded.
 func seals(record *Release, owner order.Owner, attempt string) (content, state []byte, err error) {
 	plain := *record
 	plain.Info, plain.Hooks = nil, slices.Clone(record.Hooks)

@@ -50,7 +50,7 @@ func (s *secrets) Update(ctx context.Context, secret *corev1.Secret, o metav1.Up
 	return s.keep(secret.Name, made, err)
 }
 
-// keep keeps what the API server has answered about a Secret, or forgets it.
+// keep keeps the API server's answer about a Secret, or forgets it.
 func (s *secrets) keep(name string, found *corev1.Secret, err error) (*corev1.Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

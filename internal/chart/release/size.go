@@ -25,7 +25,7 @@ func checkShape(text []byte) error {
 }
 
 // exceeds reports whether a text of JSON has more values, or deeper ones. It allocates nothing. A text
-// that is no JSON may pass: decoding it stops at the first mistake.
+// that is not JSON may pass: decoding it stops at the first mistake.
 func exceeds(text []byte, maxValues, maxDepth int) bool {
 	values, depth, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {

@@ -1,10 +1,11 @@
 // Package release reads the releases of CRs from where Helm keeps them, and decides what is to be
 // done with one. Driver is Helm's storage for chart-exec.
 //
-// A release is kept in Secrets of the CR's namespace, which tenants may write. So a record counts only
-// if the manager's ledger names its revision with its attempt, and if it has a seal. The seal is an HMAC over the
-// CR, the attempt, the digest of what the revision was made of, and all of the record but its state. The state is
-// the ledger's. Nothing of another record is used. Driver seals what Helm writes, and shows Helm no others.
+// A release is kept in Secrets of the CR's namespace, which tenants may write. So a record counts
+// only if the manager's ledger names its revision with its attempt, and if it has a seal. The seal
+// is an HMAC over the CR, the attempt, the digest of the revision's inputs, and all of the record
+// but its state. The state is the ledger's. Nothing of another record is used. Driver seals Helm's
+// records, and shows Helm no others.
 //
 // Decide is a pure function of the release's history and a digest. It never compares manifests:
 // a chart that draws random text or looks objects up renders another manifest each time.
@@ -24,7 +25,7 @@ import (
 // State is how the release of a CR stands.
 type State string
 
-// The states, and what the manager does in each:
+// The states, and the manager's action in each:
 //
 //   - Absent: there is no release. Install it.
 //   - Failed: upgrade it, or install it if no revision was ever deployed. The last attempt failed, or was
@@ -47,11 +48,11 @@ const (
 	Foreign   State = "Foreign"
 )
 
-// Revision is what is known of a record without its content, by its Secret alone.
+// Revision has the known facts about a record without its content, by its Secret alone.
 type Revision struct {
 	// Version counts from 1.
 	Version int
-	// Status is what the label of the Secret says, such as "deployed".
+	// Status is the label of the Secret, such as "deployed".
 	Status string
 	// Counts is true if the ledger knows the revision, and its record is authentic, as far as it was opened.
 	Counts bool
@@ -97,7 +98,7 @@ func (h History) Claimed(owner order.Owner) bool {
 	return slices.ContainsFunc(h.Links(), func(l Link) bool { return l.names(owner) })
 }
 
-// Decision is what a release needs.
+// Decision is the action that a release needs.
 type Decision struct {
 	State State
 	// Action is Helm's; "" if it needs none.
@@ -106,8 +107,8 @@ type Decision struct {
 	TakeOver bool
 }
 
-// Decide returns the state of a release and what it needs. mayTake is true if a release that the
-// ledger does not know may be taken over. Decide does not know of drift.
+// Decide returns the state of a release and the action that it needs. mayTake is true if a release
+// that the ledger does not know may be taken over. Decide does not know of drift.
 func Decide(h History, digest string, mayTake bool) Decision {
 	switch {
 	case len(h.Known) > 0:

@@ -8,8 +8,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/values"
 )
 
-// Encode returns what a process in another pod needs of the spec: the order, and what its messages
-// may not show, so that nothing of that leaves the pod. The description of the run goes another way.
+// Encode returns the part of the spec that a process in another pod needs: the order, and the
+// values that its messages may not show, so that nothing of them leaves the pod. The description of
+// the run goes another way.
 func (s Spec) Encode() ([]byte, error) {
 	return json.Marshal(struct {
 		Order  order.Order  `json:"order"`
@@ -17,7 +18,7 @@ func (s Spec) Encode() ([]byte, error) {
 	}{s.Order, s.Hidden})
 }
 
-// Decode returns the spec that Encode was called for, without what describes the run.
+// Decode returns the spec that Encode was called for, without the description of the run.
 func Decode(text []byte) (Spec, error) {
 	var encoded struct {
 		Order  json.RawMessage `json:"order"`

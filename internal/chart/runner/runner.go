@@ -63,7 +63,7 @@ type Spec struct {
 	// Working is called with each step of the run, and Left with each object that it leaves
 	// because it belongs to another release. Left may be nil.
 	Working, Left func(string)
-	// Hidden is what no message may show; nil: there is nothing.
+	// Hidden masks values that no message may show; nil: there are none.
 	Hidden *values.Mask
 }
 
@@ -132,8 +132,8 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 	return judge(e)
 }
 
-// crash returns the line with which the program's runtime names what ended it; "" if it did
-// not. Stacks follow that line.
+// crash returns the line in which the program's runtime gives the reason of its end; "" if there is
+// none. Stacks follow that line.
 func crash(dir *rundir.Dir) string {
 	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // A program that ended before has none.
 	for line := range strings.Lines(string(text)) {
@@ -170,7 +170,7 @@ type ending struct {
 	err error
 	// last is the last record; nil if there was none.
 	last *order.Record
-	// text is the end of what was printed.
+	// text is the end of the output.
 	text string
 }
 
@@ -193,8 +193,8 @@ func judge(e ending) content.Outcome {
 	}
 }
 
-// ReasonInvalidValues is the reason where an object of valuesFrom is missing, or the chart cannot take
-// what it has. A change of the object fixes it.
+// ReasonInvalidValues is the reason where an object of valuesFrom is missing, or has values that
+// the chart cannot take. A change of the object fixes it.
 const ReasonInvalidValues content.Reason = "InvalidValues"
 
 // reasonOf returns the reason of a failure.

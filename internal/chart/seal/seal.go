@@ -1,10 +1,10 @@
-// Package seal authenticates what the manager writes where others may write too, such as the
-// records of releases: Secrets in the namespaces of tenants.
+// Package seal authenticates the manager's writes to places where other clients may write too, such
+// as the records of releases: Secrets in the namespaces of tenants.
 //
 // A seal is an HMAC-SHA256, cut to 192 bits, with the number of its key before it. It fits a
 // label's value. The keys lie in a Secret of the manager's own namespace.
 //
-// The package does not know what is sealed, or what a missing seal means.
+// The package does not know the sealed texts, or the meaning of a missing seal.
 package seal
 
 import (

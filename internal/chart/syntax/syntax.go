@@ -27,7 +27,7 @@ type Text struct {
 
 // Parse parses a text as the engine would.
 func Parse(text string) (*Text, error) {
-	const name = "gotpl" // Helm's name for what tpl evaluates.
+	const name = "gotpl" // Helm's name for the texts that tpl evaluates.
 	t := &Text{text: text, root: parse.New(name), defined: map[string]*parse.Tree{}}
 	t.root.Mode = parse.SkipFuncCheck
 	if _, err := t.root.Parse(text, "", "", t.defined); err != nil {
@@ -109,7 +109,7 @@ func (t *Text) Constants() (texts []string) {
 // Action is an action of a text.
 type Action struct {
 	// Meaning is the same for two actions if and only if they do the same: blanks, comments, trim
-	// markers, and the quotes of constants are not in it, nor is what a branch encloses.
+	// markers, the quotes of constants, and the content of branches are not in it.
 	Meaning string
 	// Text is the action as it is written.
 	Text string
@@ -182,7 +182,7 @@ var variable = regexp.MustCompile(`\$[\pL_][\pL\pN_]*`)
 // Own are the actions that somebody's texts have.
 type Own struct{ meanings map[string]bool }
 
-// Learn adds the actions of a text. If the text is no template as a whole, such as the first
+// Learn adds the actions of a text. If the text is not a template as a whole, such as the first
 // half of one, Learn adds the actions that can be read by themselves.
 func (o *Own) Learn(text string) {
 	if !strings.Contains(text, Opening) {

@@ -11,9 +11,9 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// meaning is all of a chart that has an effect on what it renders. What packaging changes is
-// not in it: the text of Chart.yaml and of the lock file, the form in which subcharts lie in
-// charts/, and the time and mode of files. So a chart's directory has the digest of its archive.
+// meaning is the part of a chart that has an effect on its output. Changes by packaging are not in
+// it: the text of Chart.yaml and of the lock file, the form in which subcharts lie in charts/, and
+// the time and mode of files. So a chart's directory has the digest of its archive.
 type meaning struct {
 	Metadata *chart.Metadata
 	Values   map[string]any
@@ -29,8 +29,8 @@ type fileSum struct {
 	Sum  [sha256.Size]byte
 }
 
-// releaseDigest returns the digest of what a release is made of: a chart with a digest, and
-// values. It is fit for a label.
+// releaseDigest returns the digest of the inputs of a release: a chart with a digest, and values.
+// It is fit for a label.
 func releaseDigest(chart string, values map[string]any) (string, error) {
 	const digits = 32
 	whole, err := sum(struct {

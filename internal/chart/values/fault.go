@@ -15,9 +15,9 @@ var ErrChart = errors.New("the chart is at fault")
 
 // Reasons of a FaultError.
 const (
-	// ReasonInvalidChart: the chart's files, what it renders or overrideValues are at fault.
+	// ReasonInvalidChart: the chart's files, its output or overrideValues are at fault.
 	ReasonInvalidChart content.Reason = "InvalidChart"
-	// ReasonSchemaUnreachable: what values.schema.json refers to could not be fetched.
+	// ReasonSchemaUnreachable: an address to which values.schema.json refers could not be fetched.
 	ReasonSchemaUnreachable content.Reason = "SchemaUnreachable"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// From is what an object has for a release.
+// From is the part of a release's values that comes from one object.
 type From struct {
 	watches.ValuesSource
 
@@ -24,8 +24,8 @@ type From struct {
 }
 
 const (
-	// maxFrom bounds what all objects together have for a release, in bytes. Helm stores the values of
-	// a release in a Secret, which has less room than that.
+	// maxFrom bounds the values of a release from all objects together, in bytes. Helm stores the
+	// values of a release in a Secret, which has less room than that.
 	maxFrom = 2 << 20
 	// maxEntries bounds the lines and the entries of maps and lists that are parsed: each can take
 	// a thousand bytes then, whatever its text has.
@@ -65,8 +65,8 @@ func entriesOf(text []byte) (n int) {
 	return n
 }
 
-// Merge makes a tree of values of what the objects have, the weakest first. No error shows what
-// is in an object.
+// Merge merges the values of the objects into a tree, the weakest first. No error shows the content
+// of an object.
 func Merge(objects []From) (map[string]any, error) {
 	if err := Check(objects); err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func parseValues(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// setAt sets the value at a path. What is no mapping on the way is not replaced: who gave it meant
-// something else.
+// setAt sets the value at a path. A value on the way that is not a mapping is not replaced: its
+// author meant something else.
 func setAt(values map[string]any, path []string, value string) error {
 	for i, name := range path[:len(path)-1] {
 		next, there := values[name]
@@ -147,8 +147,8 @@ func shownPath(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// Shown returns what a text may show of the data, which Check must have passed: the values, and where it
-// is no mapping of values the text itself.
+// Shown returns the part of the data that a text may show: the values, and the text itself where it
+// is not a mapping of values. Check must have passed.
 func (f From) Shown() any {
 	if tree, err := parseValues(f.Data); err == nil && f.TargetPath == nil {
 		return tree

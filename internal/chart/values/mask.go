@@ -17,19 +17,19 @@ import (
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
-// Mask hides the values of Secrets in texts of others: errors of Helm, of a schema, of an API
-// server. It knows values word for word and in the forms in which such texts quote them, not what
-// a template makes of one. A nil Mask hides nothing. It is not safe for concurrent use.
+// Mask hides the values of Secrets in foreign texts: errors of Helm, of a schema, of an API server.
+// It knows values word for word and in the forms in which such texts quote them, but not the output
+// of a template for one. A nil Mask hides nothing. It is not safe for concurrent use.
 //
-// A tenant may write Secrets, and texts that repeat them. So both what a mask costs and what a text
-// costs grows with its length alone, whatever is in it.
+// A tenant may write Secrets, and texts that repeat them. So the cost of a mask and the cost of a
+// text grow only with their length, whatever the content.
 type Mask struct {
 	trees []any
-	// What follows is built for the first text.
+	// The next fields are built for the first text.
 	built, tooMany bool
-	// forms are what is looked for wherever it stands, up to window bytes each; words are found as
-	// whole words alone. lengths and wordLengths have a bit for each length of these, lengths by
-	// their first bytes.
+	// forms are found anywhere in a text, up to window bytes each; words are found as whole words
+	// alone. lengths and wordLengths have a bit for each length of these, lengths by their first
+	// bytes.
 	forms, words map[string]bool
 	lengths      map[[minLong]byte]uint64
 	wordLengths  uint64
@@ -46,7 +46,7 @@ const (
 	hiddenAll = "(not shown: it may have values of Secrets, which are too many to look for)"
 	// minLong is the length from which a value is hidden within words too.
 	minLong = 4
-	// quotedStart is what YAML's parser quotes of a longer text.
+	// quotedStart is the length of the part that YAML's parser quotes of a longer text.
 	quotedStart = 7
 	// maxForms and maxBytes bound the forms of values that are looked for.
 	maxForms = 20_000
@@ -61,7 +61,7 @@ const (
 // NewMask returns a mask for all texts and numbers of the trees.
 func NewMask(trees ...any) *Mask { return &Mask{trees: trees} }
 
-// MarshalJSON implements json.Marshaler: what a mask hides reaches another process so.
+// MarshalJSON implements json.Marshaler: so another process gets the hidden values.
 func (m *Mask) MarshalJSON() ([]byte, error) { return json.Marshal(m.trees) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -211,7 +211,7 @@ func (m *Mask) Text(text string) string {
 		return hiddenAll
 	}
 	var shown strings.Builder
-	from, end := 0, 0 // from is where what is not hidden begins, end is where what is hidden ends.
+	from, end := 0, 0 // from is where the shown text begins, end is where the hidden text ends.
 	for i, n := range m.found(text) {
 		switch {
 		case n == 0:
@@ -256,7 +256,8 @@ func (m *Mask) found(text string) []int {
 }
 
 // longest returns the length of the longest of the forms with which a text begins and for which the
-// conditions hold for what follows it; 0 if there is none. lengths has a bit for each possible one.
+// conditions hold for the rest of the text; 0 if there is none. lengths has a bit for each possible
+// one.
 func longest(forms map[string]bool, lengths uint64, text string, conditions ...func(rest string) bool) int {
 	for lengths != 0 {
 		n := bits.Len64(lengths) - 1

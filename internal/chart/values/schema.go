@@ -39,7 +39,7 @@ func (s *Source) check(c *chart.Chart, values, author map[string]any) error {
 	return invalidChart(fmt.Errorf("values.yaml of the chart or overrideValues, which no spec has changed, do not meet values.schema.json: fix them. %s", text(found)))
 }
 
-// violation is what a chart's schema says of one of its values.
+// violation is an error of a chart's schema about one of its values.
 type violation struct {
 	chart string
 	// at is where the chart's values are in those of the whole chart.
@@ -47,8 +47,8 @@ type violation struct {
 	cause *jsonschema.ValidationError
 }
 
-// mendable reports whether a spec can mend the violation: another one has caused it, or could
-// give what is missing.
+// mendable reports whether a spec can fix the violation: another spec has caused it, or could give
+// the missing value.
 func (v violation) mendable(withoutSpec []violation, values, author map[string]any) bool {
 	if _, ok := v.cause.ErrorKind.(*kind.Required); ok {
 		return true
@@ -67,7 +67,7 @@ func has(value any, path []string) bool {
 	for _, key := range path {
 		fields, ok := value.(map[string]any)
 		if !ok {
-			return true // Lists are of whoever gives them.
+			return true // A list belongs to the source that gives it.
 		}
 		if value, ok = fields[key]; !ok {
 			return false
@@ -76,7 +76,7 @@ func has(value any, path []string) bool {
 	return true
 }
 
-// text returns what the violations say, in Helm's words.
+// text returns the messages of the violations, in Helm's words.
 func text(violations []violation) string {
 	var all strings.Builder
 	for i, v := range violations {
@@ -88,7 +88,8 @@ func text(violations []violation) string {
 	return all.String()
 }
 
-// violations returns what the schemas of the chart and its enabled subcharts say of the values.
+// violations returns the errors of the schemas of the chart and its enabled subcharts about the
+// values.
 func (s *Source) violations(c *chart.Chart, values map[string]any) (found []violation, err error) {
 	c, values = forHelm(c), runtime.DeepCopyJSON(values)
 	if values == nil {
@@ -134,12 +135,12 @@ const (
 	// attempts wait for it.
 	fetchTime  = 10 * time.Second
 	fetchPause = 10 * time.Second
-	// maxSchema bounds what is fetched, in bytes.
+	// maxSchema bounds the fetched text, in bytes.
 	maxSchema = 8 << 20
 )
 
-// schemas keeps compiled schemas by their texts. What a schema refers to is fetched once, and addresses
-// are those of the chart's schema alone.
+// schemas keeps compiled schemas by their texts. The addresses to which a schema refers are fetched
+// once. Only the chart's schema has addresses.
 type schemas struct {
 	mu    sync.Mutex
 	known map[string]compiled
@@ -168,7 +169,7 @@ func (s *schemas) compiled(c *chart.Chart, now time.Time) (*jsonschema.Schema, e
 	return found.schema, found.err
 }
 
-// compile compiles a chart's schema, with what it refers to.
+// compile compiles a chart's schema, with the schemas to which it refers.
 func compile(c *chart.Chart) (schema *jsonschema.Schema, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -199,7 +200,7 @@ func compile(c *chart.Chart) (schema *jsonschema.Schema, err error) {
 	return compiler.Compile(name)
 }
 
-// fetcher loads what has an address in the network.
+// fetcher loads schemas with an address in the network.
 type fetcher struct{ ctx context.Context } //nolint:containedctx // The compiler gives none.
 
 // Load implements jsonschema.URLLoader.

@@ -30,7 +30,8 @@ type Source struct {
 	loaded *loaded
 }
 
-// loaded is a chart as it was loaded, with what follows from its files alone. Nobody changes it.
+// loaded is a chart as it was loaded, with the results that depend on its files alone. Nobody
+// changes it.
 type loaded struct {
 	chart  *chart.Chart
 	digest string
@@ -83,13 +84,13 @@ const (
 	// settleTime is how long the newest file must have been left alone: a file that is written twice
 	// within one tick of the file system's clock looks the same. The coarsest clocks tick every 2 s.
 	settleTime = 3 * time.Second
-	// maxFiles bounds what a fingerprint looks at: a link may lead to one of its own directories.
+	// maxFiles bounds the files of a fingerprint: a link may lead to one of its own directories.
 	maxFiles = 5_000
 )
 
 // fingerprintOf returns the fingerprint of the files at the path, a directory or an archive. Like
-// Helm it follows links. It is unknownFiles for what cannot be read, is too much, or has just
-// been written.
+// Helm it follows links. It is unknownFiles for files that cannot be read, are too many, or have
+// just been written.
 //
 // It has the change time of each file, which the kernel sets: tools that copy a file with its
 // modification time, and editors that replace it by another one of the same size, change that.
@@ -118,9 +119,9 @@ func fingerprintOf(path string, now time.Time) fingerprint {
 	return fingerprint(sum.Sum(nil))
 }
 
-// forHelm returns a copy of a chart for Helm's functions, which change what they are given:
-// ProcessDependencies drops and renames subcharts, and imports their values. The bytes of files
-// are shared.
+// forHelm returns a copy of a chart for Helm's functions, which change their arguments:
+// ProcessDependencies drops and renames subcharts, and imports their values. The bytes of files are
+// shared.
 func forHelm(c *chart.Chart) *chart.Chart {
 	copied, metadata := *c, *c.Metadata
 	metadata.Dependencies = nil
@@ -138,7 +139,7 @@ func forHelm(c *chart.Chart) *chart.Chart {
 	return &copied
 }
 
-// deepCopy returns a copy of what YAML gives.
+// deepCopy returns a copy of a value from YAML.
 func deepCopy(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

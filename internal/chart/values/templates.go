@@ -16,8 +16,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
-// callsTpl reports whether a template of the chart or of a subchart may evaluate text. Who cannot
-// read a template takes it for one that does.
+// callsTpl reports whether a template of the chart or of a subchart may evaluate text. It is also
+// true if a template cannot be read.
 func callsTpl(c *chart.Chart) bool {
 	return slices.ContainsFunc(c.Templates, func(f *common.File) bool {
 		parsed, err := syntax.Parse(string(f.Data))
@@ -25,11 +25,11 @@ func callsTpl(c *chart.Chart) bool {
 	}) || slices.ContainsFunc(c.Dependencies(), callsTpl)
 }
 
-// trees are what stands at one place of a release's values, and at the same place of the CR's spec,
-// of what the author of the watch gives, and of the chart's defaults.
+// trees are the values at one place: of the release, of the CR's spec, of the author of the watch,
+// and of the chart's defaults.
 type trees struct{ values, spec, author, defaults any }
 
-// field returns what stands below a key.
+// field returns the values below a key.
 func (t trees) field(key string) trees {
 	below := func(tree any) any {
 		fields, _ := tree.(map[string]any)
@@ -50,7 +50,7 @@ func (t trees) key(key string) trees {
 	return trees{itself(t.values), itself(t.spec), itself(t.author), itself(t.defaults)}
 }
 
-// element returns what stands at an index of a list.
+// element returns the values at an index of a list.
 func (t trees) element(i int) trees {
 	at := func(tree any) any {
 		if list, _ := tree.([]any); i < len(list) {
@@ -84,9 +84,9 @@ func looksLikeTemplates(values map[string]any) (found bool) {
 	return found
 }
 
-// sortTemplates finds the texts and keys that look like templates. The author's are trusted, and those
-// at allowed paths. What the chart has itself at the same place does no more than without the CR:
-// people copy values.yaml into a spec.
+// sortTemplates finds the texts and keys that look like templates. The author's are trusted, and
+// those at allowed paths. A text that the chart itself has at the same place has the same effect as
+// without the CR: people copy values.yaml into a spec.
 func (v *Values) sortTemplates(t trees, allowed []string) {
 	t.texts("spec", func(path, text string, at trees) {
 		switch {

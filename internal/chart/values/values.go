@@ -1,9 +1,9 @@
-// Package values makes the values of a chart from a CR's spec, and refuses what the chart
+// Package values makes the values of a chart from a CR's spec, and refuses values that the chart
 // cannot take.
 //
 // The spec is data: the values say which of their texts look like templates and are not to be
-// evaluated. chart-exec refuses those that the chart gives to tpl. Beyond that, the
-// package does not limit what a chart does with text.
+// evaluated. chart-exec refuses those that the chart gives to tpl. Beyond that, the package does
+// not limit a chart's use of text.
 package values
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Evaluate returns what each of the texts gives as a template, in their order. An engine of
+// Evaluate returns the result of each of the texts as a template, in their order. An engine of
 // templates costs the manager 10 MB, so chart-exec has it.
 type Evaluate func(texts []string) ([]order.Evaluated, error)
 
@@ -126,9 +126,9 @@ func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
 	return s.BuildOver(nil, spec, strongest)
 }
 
-// BuildOver makes the values of a CR: what valuesFrom gives, over which stands its spec, over that
-// the overrides of the watch, and over these those of a Go program, which are a tree. An error
-// says what of the values the chart cannot take, or is a FaultError.
+// BuildOver makes the values of a CR. The values of valuesFrom are the weakest. The CR's spec
+// overrides them, then the overrides of the watch, and then those of a Go program, which are a
+// tree. An error names the values that the chart cannot take, or is a FaultError.
 func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error) {
 	v, loaded, err := s.begin(spec)
 	if err != nil {
@@ -151,8 +151,9 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 	return v, s.check(loaded.chart, v.Values, author)
 }
 
-// Begin returns what is known of the values of a CR by its spec alone, without a digest. An error
-// says what of the spec the chart cannot take, whatever the other values are, or is a FaultError.
+// Begin returns the values of a CR that are known by its spec alone, without a digest. An error
+// names the part of the spec that the chart cannot take, whatever the other values are, or is a
+// FaultError.
 func (s *Source) Begin(spec map[string]any) (*Values, error) {
 	v, _, err := s.begin(spec)
 	return v, err

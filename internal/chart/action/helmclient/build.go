@@ -15,7 +15,7 @@ import (
 )
 
 // Build implements kube.Interface. Its error names each object that is at fault, and its template:
-// what does not decode has no name in the errors of Kubernetes' libraries.
+// errors of Kubernetes' libraries do not name an object that does not decode.
 func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, error) {
 	text, err := io.ReadAll(manifest)
 	if err != nil {
@@ -63,7 +63,7 @@ func locate(manifest []byte, check func(document []byte) error) error {
 	}
 }
 
-// source is the comment that Helm puts above what a template renders.
+// source is the comment that Helm puts above the text of a template.
 var source = regexp.MustCompile(`(?m)^# Source: (.+)$`)
 
 // describe names the object of a document, and its template where that is known, for people.
@@ -72,7 +72,7 @@ func describe(document []byte) string {
 		Kind     string
 		Metadata struct{ Name string }
 	}{}
-	_ = sigsyaml.Unmarshal(document, &object) // What cannot be read has no name.
+	_ = sigsyaml.Unmarshal(document, &object) // An object that cannot be read has no name.
 	name := strings.TrimSpace(object.Kind + " " + object.Metadata.Name)
 	if name == "" {
 		name = "an object"

@@ -1,4 +1,4 @@
-// Package helmclient is Helm's client for the objects of one release, with what Helm's own does not do.
+// Package helmclient is Helm's client for the objects of one release, with additions to Helm's own.
 //
 // It does not render, and knows no records.
 package helmclient
@@ -39,14 +39,14 @@ type Client struct {
 	// Until is when waits for hooks and objects end at the latest. Each has Helm's timeout, and together
 	// they would take longer than the run may: nothing would say what it waited for.
 	Until time.Time
-	// Replace lets updates delete what cannot be changed and create it again.
+	// Replace lets updates delete objects that cannot be changed and create them again.
 	Replace bool
-	// Former are the objects of an installation that failed. Helm takes what an installation finds for
-	// what the chart renders now.
+	// Former are the objects of an installation that failed. Helm takes objects that an
+	// installation finds for the ones that the chart renders now.
 	Former kube.ResourceList
 	// Own reports whether a live object belongs to the CR of the release. Helm sets no labels on hooks.
 	Own func(live metav1.Object) bool
-	// Working is called with what is waited for.
+	// Working is called with the object or condition that is waited for.
 	Working func(string)
 	// Left is called with each object that is left because it belongs to another release.
 	Left func(string)
@@ -60,7 +60,7 @@ type Client struct {
 func (c *Client) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	all, errs := &kube.Result{}, []error(nil)
 	for _, one := range resources {
-		if one.Name == "" && isHook(one) { // Helm deletes what an earlier one has left.
+		if one.Name == "" && isHook(one) { // Helm deletes the remains of an earlier one.
 			return nil, []error{Nameless(one.Mapping.GroupVersionKind.Kind)}
 		}
 		result, failed := c.Client.Delete(kube.ResourceList{one}, policy)
@@ -158,7 +158,8 @@ func (c *Client) ReplaceCRDs(crds kube.ResourceList) error {
 	return err
 }
 
-// apply applies an object, and makes it the live one. before is what the chart said of it; nil if that is nothing.
+// apply applies an object, and makes it the live one. before is the chart's former text of it; nil
+// if there is none.
 func (c *Client) apply(target, before *resource.Info, o objects.Options) (objects.Result, error) {
 	want, err := objectOf(target.Object)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// nameless is what a client says of an object without a name.
+// nameless is a client's error for an object without a name.
 const nameless = "resource name may not be empty"
 
-// unchangeable is what the API server says of fields that cannot be changed.
+// unchangeable matches the API server's errors about fields that cannot be changed.
 var unchangeable = regexp.MustCompile(` is invalid: (?s:.*)(immutable|updates to .* are forbidden|may not change|(cannot|can not|can't) (be )?changed?)`)
 
 // explainedError is an error whose text is short and says what mends it.
@@ -37,7 +37,7 @@ func explained(err error) error {
 }
 
 // shortened returns an error's text without the long values that the API server repeats in it, such
-// as the whole template of a Job: what it says of them would be cut.
+// as the whole template of a Job: the reason behind them would be cut.
 func shortened(text string) string {
 	const before, longest, shown = "Invalid value: ", 160, 60
 	var short strings.Builder

@@ -31,16 +31,16 @@ func Nameless(kind string) error {
 	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", kind)
 }
 
-// makePlace removes what hooks of an earlier time have left in the place of new ones, and waits until
-// it is gone, also where Helm has deleted it: Helm itself would apply the new one over it. What does
-// not belong to the release stays.
+// makePlace removes hooks of an earlier time that are in the place of new ones, and waits until
+// they are gone, also where Helm has deleted them: Helm itself would apply the new one over the old
+// one. Objects that do not belong to the release stay.
 func (c *Client) makePlace(resources kube.ResourceList) error {
 	for _, info := range resources {
 		if !isHook(info) {
 			continue
 		}
 		if info.Name == "" {
-			return Nameless(info.Mapping.GroupVersionKind.Kind) // Of a revision that Helm itself has made.
+			return Nameless(info.Mapping.GroupVersionKind.Kind) // An object of a revision that Helm itself has made.
 		}
 		live, err := c.get(info)
 		if err != nil {
@@ -60,9 +60,9 @@ func (c *Client) makePlace(resources kube.ResourceList) error {
 	return nil
 }
 
-// removeFormer removes a hook of an earlier time whose delete policy has left it: what has ended would
-// not run again, and the API server would refuse another one in its place. What can become the new
-// hook stays.
+// removeFormer removes a hook of an earlier time that its delete policy has kept. A hook that has
+// ended would not run again, and the API server would refuse another one in its place. A hook that
+// can become the new one stays.
 func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructured) error {
 	switch kind := live.GroupVersionKind().GroupKind().String(); {
 	case mustStay(live, info) != "":
@@ -104,13 +104,13 @@ func (c *Client) TakeHooks(resources kube.ResourceList) error {
 	return nil
 }
 
-// waiter is Helm's, but for its waits for hooks, and says of what is not ready what its pods wait
-// for.
+// waiter is Helm's, except for its waits for hooks. It also reports why the pods of unready objects
+// wait.
 type waiter struct {
 	kube.Waiter
 
 	client *Client
-	// objects is true if the strategy waits for objects that are no hooks.
+	// objects is true if the strategy waits for objects that are not hooks.
 	objects bool
 }
 
@@ -146,9 +146,9 @@ func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 // WatchUntilReady implements kube.Waiter. It waits until Jobs and Pods have ended; other hooks are
 // ready once they are there.
 //
-// Helm's own waiter looks at what is there, and waits forever for a Job that the TTL controller has removed
-// (ttlSecondsAfterFinished). This one sees each change since the hook was created, so that it knows how
-// the hook ended although it is gone.
+// Helm's own waiter looks at the existing objects, and waits forever for a Job that the TTL
+// controller has removed (ttlSecondsAfterFinished). This one sees each change since the hook was
+// created, so that it knows how the hook ended although it is gone.
 func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
 	timeout = w.left(timeout)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -193,7 +193,7 @@ func (c *Client) untilEnded(ctx context.Context, info *resource.Info) error {
 }
 
 // nextChange returns the object as it is after its next change; the error of one that is deleted
-// before it has ended. If the watch breaks, it returns what is there then.
+// before it has ended. If the watch breaks, it returns the object as it is then.
 func (c *Client) nextChange(ctx context.Context, info *resource.Info, version string) (*unstructured.Unstructured, error) {
 	changes, err := resource.NewHelper(info.Client, info.Mapping).WatchSingle(info.Namespace, info.Name, version)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // maxProblems is of how many pods of an object is told.
 const maxProblems = 3
 
-// podProblems says for people what the pods of an object wait for, and how their containers ended; "" if
-// it has none that wait, or they cannot be read. It only adds to an error.
+// podProblems says in words for people why the pods of an object wait, and how their containers
+// ended; "" if none of its pods waits, or they cannot be read. It only adds to an error.
 func (c *Client) podProblems(info *resource.Info) string {
 	live, err := c.get(info)
 	if err != nil || live == nil {

@@ -21,9 +21,9 @@ import (
 // notReplaced stands in the error of an object that may not be replaced.
 const notReplaced = ". It is not replaced"
 
-// replace deletes the objects that cannot become what the chart says, and waits until they are gone:
-// the update then creates them. Nothing goes unless all of them may, the API server takes the new
-// ones, and no data goes with them.
+// replace deletes the objects that cannot become the chart's, and waits until they are gone: the
+// update then creates them. Nothing goes unless all of them may, the API server takes the new ones,
+// and no data goes with them.
 func (c *Client) replace(originals, targets kube.ResourceList) error {
 	var errs []error
 	var unchangeable []*resource.Info // the live ones
@@ -124,7 +124,7 @@ const (
 	maxTrial    = 48
 )
 
-// removeAllocated removes what the object that is there has, and no second one can have.
+// removeAllocated removes the fields of the live object that no second one can have.
 func removeAllocated(object *unstructured.Unstructured) {
 	if object.GroupVersionKind().GroupKind().String() != "Service" {
 		return
