@@ -60,7 +60,7 @@ type Override struct {
 	Line  int `json:"-"`
 }
 
-// Drift is what is done about objects that others have changed.
+// Drift is the manager's answer to foreign changes of objects.
 type Drift string
 
 // The values of drift.
@@ -80,7 +80,7 @@ const (
 	ApplyClient Apply = "client"
 )
 
-// CRDs is what is done with the files in a chart's directory crds.
+// CRDs is how the manager treats the files in a chart's directory crds.
 type CRDs string
 
 // The values of crds.

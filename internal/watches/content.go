@@ -9,9 +9,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
-// findContent finds the role or playbook of what ("the watch" or "the finalizer"), whose
-// fields begin on line. After a fault, and if search.KindsOnly is set, it returns an empty
-// Content. That one of the two is there does not depend on the search.
+// findContent finds the role or playbook of an owner ("the watch" or "the finalizer"), whose fields
+// begin on line. After a fault, and if search.KindsOnly is set, it returns an empty Content. The
+// search does not affect the check that one of the two is there.
 func (p *parser) findContent(search Search, what string, line int, c rawContent) Content {
 	switch {
 	case c.role.isSet() && c.playbook.isSet():
@@ -184,7 +184,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// alternative names what else the watch may have in place of a role or playbook.
+// alternative names the other content that the watch may have in place of a role or playbook.
 func alternative(what string) string {
 	if what == "the watch" {
 		return " and no chart"

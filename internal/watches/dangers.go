@@ -1,6 +1,6 @@
 package watches
 
-// Danger is a setting by which whoever writes a CR can do more than write a CR.
+// Danger is a setting by which a user who writes a CR can do more than write a CR.
 type Danger struct{ Setting, Effect, Remedy string }
 
 // Dangers returns the dangerous settings of the watch.

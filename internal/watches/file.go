@@ -19,8 +19,8 @@ const maxFileBytes = 1 << 20
 
 const remedy = `write a list of watches, the first as "- version: v1" with kind and role or playbook below`
 
-// EmptyList says that a file watches nothing. That is no fault of the file: a Go program may have all
-// of its kinds reconciled in Go. A manager without any is of no use.
+// EmptyList says that a file watches nothing. The file itself may be right: a Go program may
+// reconcile all of its kinds in Go. A manager without any kind is of no use.
 const EmptyList = "the list is empty; " + remedy
 
 // entries reads the file and returns the nodes of its list.
@@ -93,8 +93,9 @@ func (p *parser) singleDocument(text []byte) *yaml.Node {
 	return only
 }
 
-// SyntaxError returns the line of which an error of yaml.v3 speaks, 1 if it names none, and what it says: the
-// line in which the list or mapping that has the fault begins, or the fault's own.
+// SyntaxError returns the line and the message of an error of yaml.v3. The line is 1 if the error
+// names none. It is the line in which the list or mapping that has the fault begins, or the fault's
+// own.
 func SyntaxError(err error) (line int, message string) {
 	line, message = 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := yamlLine.FindStringSubmatch(message); found != nil {

@@ -51,8 +51,8 @@ func (p *parser) job(d *rawWatch) fieldParser {
 	})
 }
 
-// podTemplate returns the parser of a template of pods. What the API server would drop in silence,
-// such as a misspelled field, is a fault.
+// podTemplate returns the parser of a template of pods. A field that the API server would drop in
+// silence, such as a misspelled one, is a fault.
 func (p *parser) podTemplate(into *map[string]any) fieldParser {
 	return func(name string, n *yaml.Node) {
 		var template map[string]any

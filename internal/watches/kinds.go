@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ContentKind is what a kind of content declares of itself, so that nobody else has to ask which
-// kind a watch has. Roles and playbooks are one kind, charts another, and a Go program may bring
-// its own.
+// ContentKind has the properties of a kind of content, so that other code need not ask which kind a
+// watch has. Roles and playbooks are one kind, charts another, and a Go program may bring its own.
 type ContentKind struct {
-	// Heading stands in the log above what a run has to say in several lines, such as Helm Chart.
-	// "" is Content.
+	// Heading stands in the log above a run's message of several lines, such as Helm Chart. "" is
+	// Content.
 	Heading string
 	// AnnotationPrefix begins the annotations with which CRs control their own runs. It ends
 	// with a slash. "" is CustomAnnotations.
@@ -25,8 +24,8 @@ type ContentKind struct {
 	// Looks is true if the content looks, whenever a period has passed, whether anything is to be
 	// done, so that a period leads to a run only then.
 	Looks bool
-	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with what a
-	// run has left that was ended. Another run goes on to its end first.
+	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with the
+	// remains of such a run. Another run goes on to its end first.
 	Yields bool
 	// Keeps is true if the content knows what is left of a CR that is gone.
 	Keeps bool
@@ -44,8 +43,8 @@ const CustomAnnotations = "ensign-operator.github.io/"
 // everyAnnotation are the names, without a prefix, of the annotations that every kind of content has.
 var everyAnnotation = []string{"reconcile-period", "paused", "reconcile-requested-at", "cancel-requested-at", "abandon"} //nolint:gochecknoglobals // A constant.
 
-// KindOfContent returns the kind of content that ran for a CR, as far as the CR shows it. What
-// shows it can be written by whoever may write the CR: it proves nothing.
+// KindOfContent returns the kind of content that ran for a CR, as far as the CR shows it. A user
+// who may write the CR can write this too: it proves nothing.
 func KindOfContent(cr *unstructured.Unstructured) (kind ContentKind, shown bool) {
 	for _, kind := range []ContentKind{chartKind, ansibleKind} {
 		if kind.marks(cr) {
@@ -61,7 +60,7 @@ func AnnotationPrefixes() []string {
 	return []string{AnsibleAnnotations, ChartAnnotations, CustomAnnotations}
 }
 
-// ContentKind returns what the kind of the watch's content declares of itself.
+// ContentKind returns the properties of the kind of the watch's content.
 func (w *Watch) ContentKind() ContentKind {
 	switch {
 	case w.Custom != nil:

@@ -13,14 +13,14 @@ import (
 type Field struct {
 	// Name is the field's in watches.yaml, GoName the program's.
 	Name, GoName string
-	// Value is what stands in the file: anything that has a form in JSON.
+	// Value is the value in the file: anything that has a form in JSON.
 	Value any
 }
 
-// Make returns the watch of the fields, as if they stood in watches.yaml, except that ${VAR}
-// is not replaced. custom is the kind of its content, if a program brings that; nil: the fields
-// name a role, a playbook or a chart. The error has the type Faults; what names the watch there,
-// and GoName the field.
+// Make returns the watch of the fields, as if they stood in watches.yaml, except that ${VAR} is not
+// replaced. custom is the kind of its content, if a program brings that; nil: the fields name a
+// role, a playbook or a chart. The error has the type Faults. The first argument names the watch
+// there, and GoName the field.
 func Make(what string, fields []Field, custom *ContentKind, search Search) (Watch, error) {
 	p := &parser{path: what, custom: custom}
 	entry := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}

@@ -90,8 +90,8 @@ func (p *parser) mappingFields(n *yaml.Node) []mappingField {
 	return fields
 }
 
-// mergedFields returns the fields of the value of "<<": a mapping, or a list of mappings.
-// Of fields with the same name, the first one counts.
+// mergedFields returns the fields of the value of "<<": a mapping, or a list of mappings. The first
+// of several fields with the same name counts.
 func (p *parser) mergedFields(n *yaml.Node) []mappingField {
 	n = followAlias(n)
 	sources := []*yaml.Node{n}

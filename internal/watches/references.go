@@ -16,7 +16,7 @@ type Path []string
 // EachElement in a Path stands for all elements of a list.
 const EachElement = "[*]"
 
-// Lookup returns the strings at the path, in their order. It leaves out what is absent,
+// Lookup returns the strings at the path, in their order. It leaves out values that are absent,
 // empty or not a string.
 func (p Path) Lookup(object map[string]any) []string { return nonEmptyStrings(p.collect(object, nil)) }
 

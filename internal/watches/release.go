@@ -26,10 +26,10 @@ const maxReleaseName = 53
 // MovedError is the error of a CR whose release would have another name or namespace than the one
 // that it has. Nothing would uninstall the former one.
 type MovedError struct {
-	// Namespace and Name are those of the release that the CR has, as its status says. The
-	// status may have been written by whoever may write the CR: it proves nothing.
+	// Namespace and Name are those of the release that the CR has, as its status says. A user who
+	// may write the CR may have written the status: it proves nothing.
 	Namespace, Name string
-	// To is what watches.yaml and the CR ask for now.
+	// To is the release for which watches.yaml and the CR ask now.
 	To string
 }
 
@@ -41,8 +41,8 @@ func (e *MovedError) Error() string {
 
 // ReleaseOf returns the namespace and the name of a CR's release. cr is the whole object. Without
 // releaseNamespace and releaseName, and where the CR has nothing at their path, they are the CR's
-// own. The error says in words what the CR or the watch has to change, and no retry fixes it; it
-// is a *MovedError where the CR has a release elsewhere.
+// own. The error says in words how to change the CR or the watch, and no retry fixes it; it is a
+// *MovedError where the CR has a release elsewhere.
 func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error) {
 	own := func(field string) string {
 		text, _, _ := unstructured.NestedString(cr, "metadata", field)
@@ -156,7 +156,7 @@ func releaseNameFaults(name string) []string {
 	return faults
 }
 
-// source names what the text of a CR comes from.
+// source names the source of the text of a CR.
 func (t ReleaseText) source(otherwise string) string {
 	if t.Path != nil {
 		return t.Path.String()

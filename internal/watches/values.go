@@ -19,7 +19,7 @@ type fieldParser func(field string, n *yaml.Node)
 type textField struct {
 	text     string
 	line     int  // 0: the entry does not have the field
-	reported bool // the value is no string, and a fault has been added
+	reported bool // the value is not a string, and a fault has been added
 }
 
 func (f textField) isSet() bool { return f.line != 0 }
@@ -72,8 +72,7 @@ func (p *parser) oneOf(into *textField, allowed ...string) fieldParser {
 	}
 }
 
-// integer returns the parser of an integer from low to high. If high is below low, there
-// is no upper limit.
+// integer returns the parser of an integer from low to high. A high below low means no upper limit.
 func (p *parser) integer(into *int, low, high int) fieldParser {
 	allowed := "a whole number of " + strconv.Itoa(low) + " or more"
 	if high >= low {
@@ -208,8 +207,8 @@ func (p *parser) jsonValue(at string, n *yaml.Node, depth int) any {
 	}
 }
 
-// scalarValue returns the scalar as a JSON value, or else a description of what is
-// allowed. A timestamp stays a string, because JSON has no type for it.
+// scalarValue returns the scalar as a JSON value, or else a description of the allowed values. A
+// timestamp stays a string, because JSON has no type for it.
 func scalarValue(v *yaml.Node) (value any, allowed string) {
 	switch v.ShortTag() {
 	case "!!null":

@@ -59,8 +59,7 @@ func (s ValuesSource) String() string { return fmt.Sprintf("%s %s, key %s", s.Ki
 
 // ValuesSourcesOf returns the objects from which the release of a CR takes values, the weakest
 // first: those of the watch, then those of the CR. cr is the whole object. They are in the CR's
-// namespace: who writes a CR must not reach objects elsewhere by it. The error says in words what
-// the CR has to change.
+// namespace: a CR must not reach objects elsewhere. The error says in words how to change the CR.
 func (c *Chart) ValuesSourcesOf(cr map[string]any) (sources []ValuesSource, err error) {
 	for i, from := range c.ValuesFrom {
 		name, err := from.Name.of(cr, "")
@@ -153,7 +152,7 @@ func listedSource(entry any) (s ValuesSource, err error) {
 }
 
 // parseTargetPath parses a path such as auth.password. A backslash before a dot makes the dot a
-// part of a name. Elements of lists cannot be set: what else would be in the list?
+// part of a name. Elements of lists cannot be set: the rest of the list would be unknown.
 func parseTargetPath(text string) (path []string, err error) {
 	const dot = "\x00"
 	if strings.Contains(text, dot) {

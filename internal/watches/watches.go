@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Watch is one entry of watches.yaml: a kind and what reconciles it.
+// Watch is one entry of watches.yaml: a kind and the content that reconciles it.
 type Watch struct {
 	GVK schema.GroupVersionKind
 	// Line is the line of the file on which the entry begins.
 	Line    int
 	Content Content
-	// Chart is the Helm chart of the watch; nil if its content is no chart.
+	// Chart is the Helm chart of the watch; nil if its content is not a chart.
 	Chart *Chart `json:",omitempty"`
 	// Custom is the kind of a content that is neither Content nor Chart: a Go program brings it.
 	Custom *ContentKind `json:"-"`
@@ -31,8 +31,8 @@ type Watch struct {
 	// ReconcilePeriod 0 means --reconcile-period.
 	ReconcilePeriod time.Duration
 	ManageStatus    bool
-	// Ready says who writes the condition Ready: manager or content; "" is decided for each CR, by what its
-	// runs write.
+	// Ready says who writes the condition Ready: manager or content. "" is decided for each CR, by
+	// the conditions that its runs write.
 	Ready string `json:",omitempty"`
 	// Health is nil if Ready does not depend on the children of a CR.
 	Health *Health `json:"-"`
@@ -58,7 +58,7 @@ type Watch struct {
 	Selector labels.Selector
 	// MaxRunnerArtifacts is the number of artifacts kept for one CR; 0 keeps all.
 	MaxRunnerArtifacts int `json:"-"`
-	// Timeout is the longest duration of a run; 0 is no limit.
+	// Timeout is the longest duration of a run; 0 means no limit.
 	Timeout time.Duration
 	// MaxConcurrentReconciles 0 means --max-concurrent-reconciles.
 	MaxConcurrentReconciles int `json:"-"`
@@ -69,7 +69,7 @@ type Watch struct {
 	// Job says how the Jobs look in which runs execute; nil: they execute in the manager.
 	Job *Job `json:",omitempty"`
 
-	// What a Go program alone can say.
+	// Settings that only a Go program has.
 
 	// TriggerAnnotations are further annotations whose change makes content run.
 	TriggerAnnotations []string `json:",omitempty"`
@@ -111,7 +111,7 @@ type Reference struct {
 	OfListedKind bool `json:",omitempty"`
 }
 
-// Content is what a run executes: exactly one of Role and Playbook is set.
+// Content is the role or playbook that a run executes: exactly one of Role and Playbook is set.
 type Content struct {
 	// Role is the name of a directory below RolesPath. If RolesPath is empty, it is
 	// the name of a role in a collection: namespace.collection.role.
