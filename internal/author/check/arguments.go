@@ -13,8 +13,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// arguments asks whether the roles' argument specs take what the CRs become. The function adds
-// what Ansible answers.
+// arguments asks whether the roles' argument specs accept the variables of the CRs. The function
+// adds Ansible's answers.
 func (p *Project) arguments(all []*customResource) (asked []reader.Arguments, add func([][]string)) {
 	var about []*customResource
 	for _, c := range all {

@@ -24,7 +24,7 @@ import (
 // chartWing is for charts.
 type chartWing struct {
 	chart *watches.Chart
-	// objects are what the chart renders for the samples of the kind, and with its own values.
+	// objects are rendered by the chart for the samples of the kind, and with its own values.
 	objects []describe.Object
 	// loaded is the chart; nil if it cannot be loaded.
 	loaded *describe.Chart
@@ -133,7 +133,7 @@ func (w *chartWing) hooks(p *Project, objects []describe.Object, at source.Posit
 		if !o.Nameless {
 			continue
 		}
-		at := at // Of an archive, the watch.
+		at := at // The position of an archive is that of the watch.
 		for _, f := range w.loaded.Files {
 			before, _, found := strings.Cut(string(f.Data), "generateName")
 			if found && f.Name == o.File && !strings.HasSuffix(w.chart.Path, ".tgz") {
@@ -147,7 +147,7 @@ func (w *chartWing) hooks(p *Project, objects []describe.Object, at source.Posit
 	}
 }
 
-// definition adds what is wrong with the place of the chart's releases.
+// definition adds faults of the place of the chart's releases.
 func (w *chartWing) definition(p *Project, u *Unit, crd *schema.CRD, at source.Position) {
 	chart := w.chart
 	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {

@@ -100,7 +100,7 @@ func (p *Project) addFixable(f finding, edits []*fix.Edit) {
 	p.findings[len(p.findings)-1].Fix = edits
 }
 
-// faults adds what the walk and Jinja's parser found.
+// faults adds the faults that the walk and Jinja's parser found.
 func (p *Project) faults(u *Unit) {
 	for _, f := range u.Faults {
 		p.add(finding{

@@ -30,14 +30,14 @@ type Cluster struct {
 	Config *rest.Config
 	// As is the account that the operator will have; "" for that of Config.
 	As string
-	// Namespace is where the operator is deployed, "" for what config/default says.
+	// Namespace is where the operator is deployed, "" for that of config/default.
 	Namespace string
 	// Namespaces are those that the operator watches; none for all.
 	Namespaces []string
 }
 
-// cluster adds what the cluster lacks: kinds, rights, and leave for the operator's pod. It also adds
-// what resources in the cluster would lose.
+// cluster adds kinds and rights that the cluster lacks, and its refusal of the operator's pod. It
+// also adds fields that resources in the cluster would lose.
 func (p *Project) cluster(ctx context.Context, c Cluster) error {
 	config := rest.CopyConfig(c.Config)
 	config.QPS = -1 // The API server has priority and fairness.
@@ -212,7 +212,7 @@ func (p *Project) podSecurity(ctx context.Context, k kubernetes.Interface, c Clu
 	return nil
 }
 
-// pod adds what the API server says against the operator's pod.
+// pod adds the API server's objections against the operator's pod.
 func (p *Project) pod(at source.Position, namespace string, err error) {
 	switch {
 	case err == nil:

@@ -17,8 +17,8 @@ type rendering struct {
 	delimiters reader.Delimiters
 }
 
-// renderings returns what a task renders: by the module template, or by the argument of that name, which is
-// a text, a mapping with a path and delimiters, or a list of these.
+// renderings returns the templates that a task renders: by the module template, or by the argument
+// of that name, which is a text, a mapping with a path and delimiters, or a list of these.
 func (u *Unit) renderings(t *source.Task) (found []rendering) {
 	n := t.Arg("template")
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// deletes adds tasks that delete objects whoever they belong to.
+// deletes adds tasks that delete objects of any owner.
 func (p *Project) deletes(u *Unit) {
 	for _, t := range u.Tasks {
 		if by := cmp.Or(deletesByModule(u, t), deletesByRequest(t), deletesByCommand(t)); by != "" && !looksAtOwners(t) {
@@ -34,7 +34,8 @@ func looksAtOwners(t *source.Task) bool {
 	return false
 }
 
-// deletesByModule returns how a task chooses what it deletes. "" is for one that deletes nothing.
+// deletesByModule returns how a task chooses the objects that it deletes. "" is for one that
+// deletes nothing.
 func deletesByModule(u *Unit, t *source.Task) string {
 	switch {
 	case !slices.Contains([]string{"k8s", "helm"}, rights.Module(t)), !slices.Contains(rights.States(u.Unit, u.Index, t), "absent"):

@@ -16,7 +16,7 @@ import (
 //nolint:gochecknoglobals // A constant.
 var conditions = []string{"when", "until", "failed_when", "changed_when", "that"}
 
-// expressions adds what ansible-core 2.19 changed.
+// expressions adds expressions that ansible-core 2.19 treats differently.
 func (p *Project) expressions(u *Unit) {
 	for _, t := range u.Texts {
 		p.operands(u, t)
@@ -93,8 +93,8 @@ func (u *Unit) notBoolean(types []reader.Type, task *source.Task) (what string, 
 	return "", false
 }
 
-// typeOf returns a type that is no boolean in words, "bool", or "" if it is not known. certain
-// says that no run has another one.
+// typeOf returns a type other than boolean in words, "bool", or "" if it is not known. certain says
+// that no run has another one.
 func (u *Unit) typeOf(kind reader.Type, task *source.Task, depth int) (what string, certain bool) {
 	if kind.Type != "" || depth > 5 {
 		return inWords(kind.Type), true
@@ -140,7 +140,7 @@ func (u *Unit) definedType(d *source.Definition, path []string, depth int) strin
 	return inWords(map[string]string{"!!str": "str", "!!int": "int", "!!bool": "bool", "!!float": "float"}[d.Value.ShortTag()])
 }
 
-// parts are the types of what some modules return beside what all of them do.
+// parts are the types of further results of some modules, beside the results of all modules.
 var parts = map[string]map[string]string{ //nolint:gochecknoglobals // A table.
 	"uri": {"status": "a number"}, "stat": {"stat": "a mapping"}, "find": {"files": "a list", "matched": "a number"},
 	"slurp": {"content": "a text"}, "k8s_info": {"resources": "a list"}, "k8s": {"result": "a mapping"}, "k8s_exec": {"return_code": "a number"},

@@ -83,8 +83,8 @@ func (p *Project) unlisted(dir string, granted rights.Granted) {
 	}
 }
 
-// lack is what roles or an account do not give: of one resource, or of what the manager
-// does for one watch.
+// lack is a set of rights that roles or an account do not give: for one resource, or for the
+// manager's work for one watch.
 type lack struct {
 	at       source.Position
 	optional bool
@@ -93,7 +93,8 @@ type lack struct {
 	places   []source.Position
 }
 
-// lacking returns what the needs lack, by its cause. lacks returns the rights that are not given for a need.
+// lacking returns the missing rights for the needs, by the cause. lacks returns the rights that are
+// not given for a need.
 func (p *Project) lacking(needs []rights.Need, lacks func(rights.Need) ([]string, error)) (map[string]*lack, error) {
 	missing := map[string]*lack{}
 	for _, need := range needs {

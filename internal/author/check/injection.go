@@ -212,7 +212,7 @@ func (p *Project) evaluated(u *Unit, t *source.Text) {
 	p.lookups(u, t, add)
 }
 
-// lookups adds lookups of what the custom resource names.
+// lookups adds lookups of names from the custom resource.
 func (p *Project) lookups(u *Unit, t *source.Text, add func(line int, s source.Source, as string)) {
 	for _, l := range t.Analysis.Lookups {
 		plugin := source.Plain(l.Plugin)

@@ -22,7 +22,7 @@ func (p *Project) relative(file string) string {
 	return file
 }
 
-// kinds adds what is wrong with a watch and the CRD of its kind.
+// kinds adds faults of a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
 	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	for _, d := range u.Watch.Dangers() {
@@ -45,7 +45,7 @@ func (p *Project) kinds(u *Unit) {
 	p.path(u, u.Watch.ServiceAccount.Path, at, ofAccount)
 }
 
-// use is what a path of watches.yaml is for.
+// use is the use of a path of watches.yaml.
 type use struct{ id, empty, hint string }
 
 //nolint:gochecknoglobals // Constants.
@@ -84,8 +84,8 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	}
 }
 
-// fields adds fields of the spec that can be no variables: what the manager says of a resource that has all
-// fields of the schema, twins too.
+// fields adds fields of the spec that cannot be variables: the manager's objections to a resource
+// that has all fields of the schema, twins too.
 func (p *Project) fields(u *Unit) {
 	if !u.Variables.Known {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Project is the content of a directory and what is known of it.
+// Project is the content of a directory and the results of reading it.
 type Project struct {
 	Units []*Unit
 	CRDs  []schema.CRD
@@ -62,8 +62,8 @@ func newUnit(unit *source.Unit, crds []schema.CRD) *Unit {
 	return &Unit{Unit: unit, Variables: schema.For(unit.Watch, crds), wing: newWing(unit)}
 }
 
-// Load reads the project in the directory o.Dir. What is wrong with the content becomes a
-// finding; an error means that the project can't be read at all.
+// Load reads the project in the directory o.Dir. Faults of the content become findings; an error
+// means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
 	p, err := load(ctx, o)
 	if p != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// takeNone are filters that do with None what a role's author means.
+// takeNone are filters that treat None as a role's author means it.
 //
 //nolint:gochecknoglobals // A constant.
 var takeNone = strings.Fields("default d bool from_yaml from_yaml_all to_json to_nice_json tojson to_yaml to_nice_yaml type_debug ternary")
 
-// operands adds what a text's filters and operators cannot take: None of a template that may render nothing,
-// and a number beside a text.
+// operands adds values that a text's filters and operators cannot take: None of a template that may
+// render nothing, and a number beside a text.
 func (p *Project) operands(u *Unit, t *source.Text) {
 	for _, o := range t.Analysis.Operands {
 		if slices.Contains(takeNone, o.Operator) {

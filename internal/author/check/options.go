@@ -51,7 +51,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 		switch {
 		case key.Value == "<<" || strings.Contains(key.Value, "{{"):
 			merged = true
-		case key.Value == "module" && within == "" && !is: // Of "action".
+		case key.Value == "module" && within == "" && !is: // A key of "action".
 		case !is:
 			o.unknown(key, slices.Collect(maps.Keys(byName)), within)
 		default:
@@ -97,7 +97,7 @@ func hasDefaults(u *Unit, t *source.Task) bool {
 	return t.RoleDir == "" || u.Watch.Content.Playbook != "" // A play may have them.
 }
 
-// value compares a literal value with what an option takes.
+// value compares a literal value with the type and choices of an option.
 func (o options) value(name string, n *yaml.Node, option reader.Option, within string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

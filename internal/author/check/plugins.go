@@ -26,8 +26,8 @@ func (p places) add(name string, at source.Position) {
 	}
 }
 
-// installed adds plugins and libraries that are missing. It returns what Ansible's own loader
-// says.
+// installed adds plugins and libraries that are missing. It returns the faults by Ansible's own
+// loader.
 func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	modules, filters, tests, lookups := map[string]*source.Task{}, places{}, places{}, places{}
 	var question reader.Question
@@ -243,7 +243,7 @@ func (u *Unit) canSet(v reader.OptionVariable) bool {
 
 var unresolved = regexp.MustCompile(`(?i)couldn't resolve module|the role .* was not found`)
 
-// syntax adds what Ansible's own loader says, where nothing else has found it already.
+// syntax adds the faults by Ansible's own loader that nothing else has found already.
 func (p *Project) syntax(faults []reader.Fault) {
 	known := map[string]bool{}
 	for _, f := range p.findings {

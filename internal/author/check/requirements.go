@@ -17,8 +17,8 @@ import (
 const oldestCore = "5.3.0"
 
 // requirements adds a kubernetes.core that is too old for this ansible-core: a pin of it in
-// requirements.yml or, without one, what is found first. It is an error if a task needs what the
-// old one can't do.
+// requirements.yml or, without one, the version that is found first. It is an error if a task needs
+// a feature that the old one lacks.
 func (p *Project) requirements() {
 	severity, why := report.Warning, "it does not render what template: names with ansible-core 2.19 and later; no task of this project uses template:"
 	if user := p.templating(); user != nil {

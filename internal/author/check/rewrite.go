@@ -34,8 +34,8 @@ func (p *Project) rewritten(u *Unit, t *source.Text) []*fix.Edit {
 	return []*fix.Edit{edit}
 }
 
-// rewriteConditions makes booleans of the rewritten conditions that are none. What Jinja cannot read is not
-// rewritten.
+// rewriteConditions makes booleans of the rewritten conditions that are none. A condition that
+// Jinja cannot read is not rewritten.
 func (p *Project) rewriteConditions() error {
 	if len(p.rewrites) == 0 {
 		return nil
@@ -72,8 +72,9 @@ func grouped(expression string) string {
 	return "(" + expression + ")"
 }
 
-// withoutTemplates returns a condition as one expression: a template in it becomes a part of the expression, and one
-// in a text that stands in quotes is joined to the text. ok is false for statements, and for what has no end.
+// withoutTemplates returns a condition as one expression: a template in it becomes a part of the
+// expression, and one in a text that stands in quotes is joined to the text. ok is false for
+// statements, and for templates without an end.
 func withoutTemplates(text string) (expression string, ok bool) {
 	if strings.Contains(text, "{%") || strings.Contains(text, "{#") {
 		return "", false
@@ -190,8 +191,9 @@ func (p *Project) renames(module string) (edits []*fix.Edit) {
 	return edits
 }
 
-// Fixes returns the files of the project in dir with what the findings of a report allow to rewrite, and what is
-// refused. Findings of a kind that others of it have fixes for, and that have none, are refused too.
+// Fixes returns the files of the project in dir with the rewrites that the findings of a report
+// allow, and the refused rewrites. Findings without a fix are refused too if other findings of
+// their kind have fixes.
 func Fixes(r report.Report, dir string) (changes []fix.Change, refused []fix.Refusal) {
 	var edits []fix.Edit
 	for _, f := range r.Findings {

@@ -30,14 +30,14 @@ type customResource struct {
 	faulty bool           // the API server does not take it as it is
 }
 
-// at returns the position of a path such as spec.users[0].name, or of what is nearest to it.
+// at returns the position of a path such as spec.users[0].name, or of the nearest node.
 func (c *customResource) at(path string) source.Position {
 	n := source.At(c.node, path)
 	return source.Position{File: c.file, Line: n.Line, Column: n.Column}
 }
 
-// customResources adds what is wrong with the CRs below config/samples and with those that
-// Molecule's converge.yml applies, and returns them.
+// customResources adds the faults of the CRs below config/samples and of those that Molecule's
+// converge.yml applies, and returns them.
 func (p *Project) customResources(ctx context.Context) []*customResource {
 	validators := map[schema.GroupVersionKind]*definitions.Validator{}
 	all := append(slices.Clone(p.samplesRead), p.converging()...)
@@ -104,7 +104,7 @@ func (p *Project) isDefined(c *customResource) bool {
 	return false
 }
 
-// compare adds what the API server drops and refuses of a CR.
+// compare adds the fields of a CR that the API server drops or refuses.
 func (p *Project) compare(ctx context.Context, c *customResource, v *definitions.Validator) {
 	templated := templated(c.node)
 	problem := func(problem definitions.Problem, why, remedy string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// ofTasks adds tasks that cannot do what they say.
+// ofTasks adds tasks that cannot work as they are written.
 func (p *Project) ofTasks(u *Unit) {
 	for _, t := range u.Tasks {
 		if source.Plain(t.Module) == "import_playbook" {

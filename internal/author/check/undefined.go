@@ -145,8 +145,8 @@ func (p *Project) undefinedName(severity report.Severity, name, meant string, pl
 	p.add(finding{"undefined-variable", severity, places[0], message, why, remedy})
 }
 
-// defined returns what the content of any watch defines: one of them may execute a part of a
-// role alone, whose variables name what another part registers.
+// defined returns the variables that the content of any watch defines: one of them may execute a
+// part of a role alone, whose variables name results of another part.
 func (p *Project) defined() map[string]bool {
 	names := map[string]bool{}
 	for _, u := range p.Units {

@@ -8,14 +8,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// wing is what one kind of content makes of a unit, beside what holds for each kind. Each unit has
-// its own.
+// wing is a kind of content's own part of a unit, beside the common part. Each unit has its own.
 type wing interface {
 	// load reads the unit's content, as far as the package source has not.
 	load(ctx context.Context, p *Project, u *Unit)
-	// needs adds the rights for what the manager does with this kind of content.
+	// needs adds the rights for the manager's work with this kind of content.
 	needs(c *rights.Collector, u *Unit)
-	// definition adds what is wrong with the CRD of the unit's kind.
+	// definition adds faults of the CRD of the unit's kind.
 	definition(p *Project, u *Unit, crd *schema.CRD, at source.Position)
 	// hasVariables reports whether the fields of a spec become variables of Ansible.
 	hasVariables() bool

@@ -49,7 +49,7 @@ func (f *Filter) Keeps(line string) bool {
 		return f.keeps
 	}
 	if object, _, found := strings.Cut(line, " | "); found {
-		f.records = true // It follows one, perhaps before what is read of the log.
+		f.records = true // It follows one, perhaps before the part of the log that is read.
 		return f.block && f.isNamed(object)
 	}
 	f.keeps = f.keeps && stackTrace.MatchString(line)

@@ -30,11 +30,11 @@ type Pods struct {
 	Namespace string
 	// Selector selects them by their labels.
 	Selector string
-	// Since leaves out what is older; 0 is nothing.
+	// Since leaves out older lines; 0 leaves out nothing.
 	Since time.Duration
-	// Previous reads, of pods whose manager was started again, what the container before wrote.
+	// Previous reads the former container's log of pods whose manager was started again.
 	Previous bool
-	// Note gets what else the reader has to know. It may be called concurrently.
+	// Note gets further messages for the reader. It may be called concurrently.
 	Note func(text string)
 }
 

@@ -59,7 +59,8 @@ func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, n
 }
 
 // dropsRequest reports whether the CRD of the kind has a schema without the field by which a status
-// shows that a requested run is over. Whoever may not read CRDs waits.
+// shows that a requested run is over. It returns false if CRDs may not be read: then the caller
+// waits.
 func dropsRequest(ctx context.Context, c client.WithWatch, kind kinds.Kind) bool {
 	mapping, err := c.RESTMapper().RESTMapping(kind.GVK.GroupKind(), kind.GVK.Version)
 	if err != nil {
@@ -97,7 +98,7 @@ func emptyOf(kind kinds.Kind) *unstructured.Unstructured {
 	return cr
 }
 
-// late returns the error of a wait that was too short, with what the CR showed at last.
+// late returns the error of a wait that was too short, with the last state of the CR.
 func (o Order) late(ctx context.Context, kind kinds.Kind, last *unstructured.Unstructured) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()

@@ -4,5 +4,5 @@
 // RowOf decides what a CR's status means; it is pure. Everything that a CR contains is
 // untrusted text: rows have it without control characters.
 //
-// The package only writes annotations. It runs nothing: that is what the manager does.
+// The package only writes annotations. The manager runs the content.
 package fleet

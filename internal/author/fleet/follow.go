@@ -40,7 +40,7 @@ func (v View) Follow(ctx context.Context, rows []Row, show func(Row)) {
 	following.Wait()
 }
 
-// timeless returns the row without what a run that ends as the one before changes.
+// timeless returns the row without the fields that change in a run that ends like the one before.
 func (r Row) timeless() Row {
 	r.LastRun, r.NextRun = nil, nil
 	return r

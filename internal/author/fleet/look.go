@@ -21,7 +21,7 @@ import (
 // pageSize bounds the answers of the API server.
 const pageSize = 500
 
-// Target is what somebody asks for: all CRs of a kind, or those of a name.
+// Target is the selection of CRs: all CRs of a kind, or those of a name.
 type Target struct {
 	kinds.Kind
 

@@ -24,7 +24,7 @@ const (
 	cancelSuffix    = "cancel-requested-at"
 )
 
-// Verb is what is to be done with a CR.
+// Verb is the operation on a CR.
 type Verb string
 
 // The verbs.
@@ -38,8 +38,9 @@ const (
 // Order says how to control a CR by its annotations.
 type Order struct {
 	Verb Verb
-	// Request is a new value for the annotation that requests a run, or its end. With Resume it may be
-	// "": then the end of the pause alone leads to a run, which Await cannot tell from others.
+	// Request is a new value for the annotation that requests a run, or its end. With Resume it may
+	// be "": then the end of the pause alone leads to a run, which Await cannot tell from other
+	// runs.
 	Request string
 }
 
@@ -153,7 +154,7 @@ func read(ctx context.Context, c client.Client, kind kinds.Kind, name types.Name
 	return cr, nil
 }
 
-// explained says in the words of people what a request came to.
+// explained says in the words of people how a request ended.
 func explained(err error, kind kinds.Kind, name types.NamespacedName) error {
 	switch {
 	case meta.IsNoMatchError(err):

@@ -19,7 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Outcome is what the status of a CR shows.
+// Outcome is the outcome in the status of a CR.
 type Outcome string
 
 // The outcomes.
@@ -40,7 +40,7 @@ const (
 	Deleted Outcome = "Deleted"
 )
 
-// Row is what is shown of a CR. Its texts have no control characters.
+// Row has the columns for a CR. Its texts have no control characters.
 type Row struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -51,7 +51,7 @@ type Row struct {
 	Outcome Outcome `json:"outcome"`
 	Reason  string  `json:"reason,omitempty"`
 	Message string  `json:"message,omitempty"`
-	// SlowedDown says why the CR's runs are slowed down, and by what; "" if they are not.
+	// SlowedDown says why the CR's runs are slowed down; "" if they are not.
 	SlowedDown string `json:"slowedDown,omitempty"`
 	// Failed is true if the last run that ended failed, also while the next one executes.
 	Failed             bool  `json:"failed"`
@@ -112,7 +112,7 @@ func readyOf(cr *unstructured.Unstructured) string {
 	return string(ready.Status)
 }
 
-// outcomeOf returns what the conditions show, and the reason of the last run's failure.
+// outcomeOf returns the outcome by the conditions, and the reason of the last run's failure.
 func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, reason, message string) {
 	running, failure := status.Read(cr, status.Running), status.Read(cr, status.Failure)
 	failed := failure.Status == "True"

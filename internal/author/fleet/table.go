@@ -22,8 +22,8 @@ type Table struct {
 	out     *tabwriter.Writer
 }
 
-// NewTable returns a table with lines of at most width characters; 0 is no limit. A wide
-// table has two more columns, and whole messages.
+// NewTable returns a table with lines of at most width characters; 0 means no limit. A wide table
+// has two more columns, and whole messages.
 func NewTable(out io.Writer, width int, wide bool) *Table {
 	if wide {
 		width = 0

@@ -11,8 +11,8 @@ import (
 type Version struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Names are what people call it. Content that did not change between two versions of an
-	// operator has both names.
+	// Names are the content's names for people. Content that did not change between two versions of
+	// an operator has both names.
 	Names []string `json:"names,omitempty"`
 	// Digest stands for the content; "" if it is unknown.
 	Digest    string `json:"digest,omitempty"`

@@ -59,7 +59,7 @@ func Is(word string, kind schema.GroupKind) bool {
 	return (name == plural || name == singular) && (!hasGroup || group == kind.Group)
 }
 
-// Of returns the watch of the kind that people mean by the word.
+// Of finds the watch of the kind that people mean by the word.
 func Of(word string, list []watches.Watch) (watches.Watch, error) {
 	known := make([]string, len(list))
 	for i, watch := range list {

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// diffOf returns what a task changed, as a unified diff, from its sanitized result; "" if the
-// module does not tell. A module tells by one object or a list of them, with "before" and
-// "after" as text or as objects, or with a "prepared" text. It changes the result.
+// diffOf returns the changes of a task as a unified diff, from its sanitized result; "" if the
+// module does not report them. A module reports them by one object or a list of them, with "before"
+// and "after" as text or as objects, or with a "prepared" text. It changes the result.
 func diffOf(result map[string]any) string {
 	var text strings.Builder
 	list, isList := result["diff"].([]any)
@@ -48,7 +48,7 @@ func asText(value any) string {
 			return ""
 		}
 		if metadata, ok := value["metadata"].(map[string]any); ok {
-			delete(metadata, "managedFields") // Of no interest, and it has times.
+			delete(metadata, "managedFields") // managedFields are of no interest, and have times.
 		}
 	}
 	text, err := yaml.Marshal(value)

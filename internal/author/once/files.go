@@ -80,8 +80,8 @@ func (f *files) add(root string) error {
 	return nil
 }
 
-// isHidden reports whether the name is that of something that no content has: .git, and
-// what editors write beside a file.
+// isHidden reports whether the name is one that no content has: .git, and files that editors write
+// beside a file.
 func isHidden(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") || name == "4913" || name == "__pycache__"

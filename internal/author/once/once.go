@@ -39,13 +39,13 @@ type Options struct {
 	Watch bool
 
 	Input []byte
-	// Out gets what runs do, Err what else the reader has to know.
+	// Out gets the output of runs, Err further messages for the reader.
 	Out, Err io.Writer
 	// Palette has the colours of Out.
 	Palette terminal.Palette
 }
 
-// Bench is what runs need.
+// Bench makes the parts that runs need.
 type Bench interface {
 	Watches() []watches.Watch
 	// ContentPaths are the files and directories that runs may read.

@@ -21,7 +21,7 @@ import (
 type subject struct {
 	cr    *unstructured.Unstructured
 	watch watches.Watch
-	// owned is true if the cluster has the CR, so that it can own what runs create.
+	// owned is true if the cluster has the CR, so that it can own the objects that runs create.
 	owned bool
 	// notes say how the run differs from that of a manager.
 	notes []string

@@ -10,8 +10,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// screen shows one run as the manager's log does at a terminal, with what each task changes.
-// It is an engine.Observer.
+// screen shows one run as the manager's log does at a terminal, with the changes of each task. It
+// is an engine.Observer.
 type screen struct {
 	eventlog.Screen
 

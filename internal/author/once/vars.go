@@ -17,8 +17,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// secretName matches names of variables whose text is not shown. The name of a Secret object
-// is no secret.
+// secretName matches names of variables whose text is not shown. The name of a Secret object is not
+// secret.
 var secretName = regexp.MustCompile(`(?i)(password|passwd|passphrase|token|private_?key|api_?key|credentials?)$`)
 
 const hidden = "(hidden)"

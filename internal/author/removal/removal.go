@@ -35,7 +35,7 @@ const (
 // ErrInUse is the reason why Unforced removes nothing.
 var ErrInUse = errors.New("these custom resources exist")
 
-// Removal is what is to be removed. All fields are required, except Watches.
+// Removal describes a removal. All fields are required, except Watches.
 type Removal struct {
 	// Client has no cache.
 	Client client.Client
@@ -306,7 +306,7 @@ func (r *Removal) list(ctx context.Context, gvk metav1.GroupVersionKind) (all []
 	}
 }
 
-// release takes the finalizers of the watches off all custom resources; those of others stay.
+// release takes the finalizers of the watches off all custom resources; other finalizers stay.
 func (r *Removal) release(ctx context.Context) error {
 	found, err := r.resources(ctx)
 	errs := []error{err}
@@ -319,7 +319,7 @@ func (r *Removal) release(ctx context.Context) error {
 		switch err := r.Client.Patch(ctx, &one.PartialObjectMetadata, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); {
 		case err == nil:
 			r.Say(fmt.Sprintf("removed the finalizer %s of the %s %s", one.watch.Finalizer.Name, one.Kind, nameOf(&one)))
-		case !isGone(err) && !apierrors.IsConflict(err): // The next look finds what has changed.
+		case !isGone(err) && !apierrors.IsConflict(err): // The next look finds the change.
 			errs = append(errs, fmt.Errorf("remove the finalizer of the %s %s: %w", one.Kind, nameOf(&one), err))
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// comment silences the findings of an ID at its line or, if the comment has a line of its own,
-// at the next line that is no comment.
+// comment silences the findings of an ID at its line or, if the comment has a line of its own, at
+// the next line that is not a comment.
 type comment struct {
 	file     string
 	line, at int
@@ -59,7 +59,7 @@ func (c *comments) silence(f Finding) (string, bool) {
 	return "", false
 }
 
-// faults are findings about comments that silence nothing because they lack what they need.
+// faults are findings about comments that silence nothing because a part is missing.
 func (c *comments) faults() []Finding {
 	var found []Finding
 	for _, file := range slices.Sorted(maps.Keys(c.files)) {

@@ -33,11 +33,11 @@ type Finding struct {
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
 	Column   int      `json:"column"`
-	// Message says what is there, Why what follows, Remedy what to do.
+	// Message is the fault, Why its effect, and Remedy the remedy.
 	Message string `json:"message"`
 	Why     string `json:"why"`
 	Remedy  string `json:"remedy"`
-	// Fix is what check --fix writes; nil where nothing mechanical helps.
+	// Fix are the edits of check --fix; nil where nothing mechanical helps.
 	Fix []*fix.Edit `json:"-"`
 }
 

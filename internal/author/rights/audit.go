@@ -82,7 +82,7 @@ func (r Right) ofEverybody() bool {
 	return false
 }
 
-// scopeOf puts what the manager itself asks for into the role that has it.
+// scopeOf puts the manager's own rights into the role that has them.
 func scopeOf(r Right) Scope {
 	switch r.Group {
 	case "coordination.k8s.io":

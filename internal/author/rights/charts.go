@@ -9,14 +9,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
-// released is what Helm does with an object of a release, and with the Secrets of revisions.
+// released are Helm's verbs for an object of a release, and for the Secrets of revisions.
 var released = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// Chart adds what the releases of a chart need: for the Secrets in which Helm stores them, for the
-// objects that the chart renders and those that its templates look up, and for its CRDs. A chart
-// with roles also needs what these give. where names the chart's watch, which is at a position.
+// Chart adds the rights for the releases of a chart: for the Secrets in which Helm stores them, for
+// the objects that the chart renders and those that its templates look up, and for its CRDs. A
+// chart with roles also needs the rights that these give. where names the chart's watch, which is
+// at a position.
 func (c *Collector) Chart(at source.Position, where string, chart *describe.Chart, objects []describe.Object) {
 	c.run(at, "", "secrets", where+": its revisions", released...)
 	if len(chart.CRDs) > 0 {
@@ -40,7 +41,7 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 		if key := [2]string{group, resource}; !seen[key] {
 			seen[key] = true
 			c.run(at, group, resource, where+": "+o.Kind, released...)
-			if c.inName { // Whose rights have no "watch" for the manager.
+			if c.inName { // The account's rights give the manager no "watch".
 				c.manager(at, group, resource, "the manager: changes of children", "list", "watch")
 			}
 		}
@@ -56,8 +57,8 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 	c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
 }
 
-// Waits adds what Helm lists to see whether the objects of a release are ready. Without that right it waits until
-// its time is over.
+// Waits adds the lists by which Helm sees whether the objects of a release are ready. Without that
+// right Helm waits until its time is over.
 func (c *Collector) Waits(at source.Position, where string, objects []describe.Object) {
 	where += ": wait"
 	for _, o := range objects {
@@ -72,8 +73,8 @@ func (c *Collector) Waits(at source.Position, where string, objects []describe.O
 	}
 }
 
-// ValuesFrom adds what it takes to read the objects that values come from, by their kinds. That
-// they are references adds the rest.
+// ValuesFrom adds the rights to read the objects that values come from, by their kinds. The
+// references to them add the rest.
 func (c *Collector) ValuesFrom(at source.Position, where string, kinds []string) {
 	for _, kind := range kinds {
 		_, resource := c.resource("v1", kind)
@@ -81,8 +82,8 @@ func (c *Collector) ValuesFrom(at source.Position, where string, kinds []string)
 	}
 }
 
-// roles adds what the API server asks of an account that writes roles and bindings: it has to have
-// each right that they give, or to be allowed to give what it has not.
+// roles adds the rights that the API server requires of an account that writes roles and bindings.
+// It must have each right that they give, or be allowed to give rights that it does not have.
 func (c *Collector) roles(at source.Position, where string, objects []describe.Object) {
 	rendered := map[string]describe.Object{}
 	for _, o := range objects {

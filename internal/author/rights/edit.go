@@ -48,7 +48,7 @@ func ReadProject(dir, name string) (*Project, error) {
 }
 
 // absent returns the name of the one role that a binding names and no file has, such as one that a
-// shell has emptied for what is printed; "" if there is not one.
+// shell has emptied for the output; "" if there is not exactly one.
 func absent(roles []*role, bound map[string]bool) string {
 	for _, r := range roles {
 		delete(bound, r.kind+"/"+r.name)
@@ -61,10 +61,10 @@ func absent(roles []*role, bound map[string]bool) string {
 	return ""
 }
 
-// Update plans the edits by which the roles give what is needed. It adds verbs and rules.
-// From the rules that Update, Write or create api wrote, it removes the verbs that are in their
-// comments and no longer needed; from all other rules only if prune is set. With onlyAdd it removes
-// nothing. Update returns sentences on what it could not do.
+// Update plans the edits by which the roles give the needed rights. It adds verbs and rules. From
+// the rules that Update, Write or create api wrote, it removes the verbs that are in their comments
+// and no longer needed; from all other rules only if prune is set. With onlyAdd it removes nothing.
+// Update returns sentences on the edits that it could not make.
 func (p *Project) Update(n Needs, prune, onlyAdd bool) (notes []string, err error) {
 	managers, err := roleOf(Manager, p.roles, p.Name)
 	if err != nil {
@@ -156,7 +156,8 @@ func (u update) stay(target *role) map[Right]bool {
 	return given
 }
 
-// left returns the rights that a rule still gives after the update, without what it gets by it.
+// left returns the rights that a rule still gives after the update, without those that it gets by
+// it.
 func (u update) left(r *role, one rule) map[subject][]string {
 	verbs := map[subject][]string{}
 	needed := u.needs.in(r.isLease(), u.Granted.hasLease)
@@ -171,7 +172,7 @@ func (u update) left(r *role, one rule) map[subject][]string {
 	return verbs
 }
 
-// renew plans a rule that this package wrote, with its comments. What a person wrote stays.
+// renew plans a rule that this package wrote, with its comments. Text of a person stays.
 func (u update) renew(target *role, one rule, k subject, verbs []string, where map[string][]string) {
 	u.done[one.node] = true
 	for _, verb := range u.left(target, one)[k] {
@@ -195,7 +196,7 @@ func (u update) drop(target *role, others []rule, k subject) {
 	}
 }
 
-// trim plans the removal of what is not needed.
+// trim plans the removal of rights that are not needed.
 func (u update) trim(r *role) {
 	for _, one := range r.rules {
 		left := u.left(r, one)

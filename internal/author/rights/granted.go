@@ -41,7 +41,7 @@ func grantedBy(roles []*role) Granted {
 		for _, one := range r.rules {
 			for _, right := range one.rights() {
 				wide := isAll || !r.isLease()
-				if !g.Rights[right] || wide && !g.wide[right] { // What is too much is so where it is given everywhere.
+				if !g.Rights[right] || wide && !g.wide[right] { // An unneeded right is reported where it is given everywhere.
 					g.at[right] = source.Position{File: r.at.File, Line: one.first}
 				}
 				g.Rights[right] = true
@@ -54,7 +54,8 @@ func grantedBy(roles []*role) Granted {
 	return g
 }
 
-// Gives reports whether the roles, or others of the project, give what is needed, where it is needed, also by "*".
+// Gives reports whether the roles, or other roles of the project, give the needed right where it is
+// needed, also by "*".
 func (g Granted) Gives(n Need) bool {
 	if n.Elsewhere {
 		return true

@@ -25,7 +25,8 @@ func Guarded(i *source.Index, t *source.Task) bool {
 	return false
 }
 
-// asksCluster reports whether a text, or a variable that it reads, has what the cluster serves.
+// asksCluster reports whether a text, or a variable that it reads, has kinds that the cluster
+// serves.
 func asksCluster(i *source.Index, n *yaml.Node, t *source.Task, depth int) bool {
 	text := i.Text(n)
 	if text == nil || depth > maxDepth {

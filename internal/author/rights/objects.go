@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// Object is what a task or a lookup reads or writes at the API server.
+// Object is an object that a task or a lookup reads or writes at the API server.
 type Object struct {
 	source.Position
 

@@ -9,12 +9,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Right is to do something with a resource, which is "resource/subresource" for subresources, and a
-// path with a slash first for what is no resource.
+// Right is a verb on a resource, which is "resource/subresource" for subresources. Other paths of
+// the API server begin with a slash.
 type Right struct {
 	Group, Resource, Verb string
-	// Name is that of the one object that the right is about; "" for all. Only what a role may be bound
-	// to is told by name.
+	// Name is that of the one object that the right is about; "" for all. Only roles that may
+	// be bound have one.
 	Name string
 }
 
@@ -50,9 +50,9 @@ type Need struct {
 	Right
 
 	Scope Scope
-	// Where is "FILE:LINE" of a task, or words for what the manager itself does.
+	// Where is "FILE:LINE" of a task, or words for an action of the manager itself.
 	Where string
-	// At is the task's position. For what the manager does for a watch its File is "", and its
+	// At is the task's position. For an action of the manager for a watch its File is "", and its
 	// Line that of the watch.
 	At source.Position
 	// Or serves as well; the zero Right is none.
@@ -101,8 +101,8 @@ func (c *Collector) resource(apiVersion, kind string) (group, resource string) {
 	return found.group, found.resource
 }
 
-// meant returns what a client of kubernetes.core means by the kind. Where only a cluster can tell
-// which group that is, it adds that as unknown, and returns false.
+// meant returns the kind that a client of kubernetes.core means. Where only a cluster can tell the
+// group, it adds that as unknown, and returns false.
 func (c *Collector) meant(at source.Position, apiVersion, kind string) (served, bool) {
 	found, known := find(apiVersion, kind, c.CRDs)
 	if !known {
@@ -123,7 +123,7 @@ func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...
 	}
 }
 
-// manager adds what the manager does for a watch, or for what a task creates.
+// manager adds the manager's rights for a watch, or for an object that a task creates.
 func (c *Collector) manager(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
 		c.All = append(c.All, Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at})
@@ -134,7 +134,7 @@ func (c *Collector) task(at source.Position, group, resource string, verbs ...st
 	c.run(at, group, resource, fmt.Sprintf("%s:%d", at.File, at.Line), verbs...)
 }
 
-// run adds what a run does: in the name of the watch's service account, or of the manager.
+// run adds the rights of a run: for the watch's service account, or for the manager.
 func (c *Collector) run(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
 		c.runNeeds(Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at, Guarded: c.guarded})
@@ -149,7 +149,7 @@ func (c *Collector) runNeeds(need Need) {
 	}
 }
 
-// Engine adds what the manager itself does, whatever the content is.
+// Engine adds the manager's own rights, whatever the content is.
 func (c *Collector) Engine() {
 	for _, verb := range []string{"create", "patch"} {
 		c.All = append(c.All, Need{
@@ -164,7 +164,7 @@ func (c *Collector) Engine() {
 	c.engine("", "configmaps", "the manager: the record of the kinds of children, and the ledger of releases", Lease, "get", "create", "patch", "delete")
 }
 
-// Unit adds what a watch, its references and its tasks need.
+// Unit adds the rights for a watch, its references and its tasks.
 func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	w := u.Watch
 	c.inName = w.ServiceAccount.IsSet()
@@ -219,7 +219,7 @@ func (n Needs) InOverlay(overlay Granted) {
 	}
 }
 
-// jobs adds what the manager does for runs in Jobs, in its own namespace.
+// jobs adds the manager's rights for runs in Jobs, in its own namespace.
 func (c *Collector) jobs(at source.Position) {
 	const where = forJobs
 	before := len(c.All)
@@ -236,14 +236,14 @@ func (c *Collector) jobs(at source.Position) {
 // IsCertain reports whether the right is needed without leader election and metrics, too.
 func (n Need) IsCertain() bool { return n.Scope == Manager || n.Where == forJobs }
 
-// lookups adds what lookups and queries of kubernetes.core.k8s read.
+// lookups adds the reads of lookups and queries of kubernetes.core.k8s.
 func (c *Collector) lookups(i *source.Index, t *source.Text) {
 	for _, l := range t.Analysis.Lookups {
 		if l.Plugin != "kubernetes.core.k8s" && l.Plugin != "k8s" && l.Plugin != "community.kubernetes.k8s" {
 			continue
 		}
 		if _, asks := l.Options["cluster_info"]; asks {
-			continue // What is served, which every account may ask.
+			continue // Every account may ask for the served kinds.
 		}
 		objects, known := lookupObjects(i, l, t)
 		if !known {

@@ -50,8 +50,8 @@ var (
 	placeComment = regexp.MustCompile(`^\s*# (get|list|watch|create|update|patch|delete|deletecollection|bind|escalate|use|impersonate|approve|sign|\*)(, [a-z*]+)*: `)
 )
 
-// own reports whether the rule is one that this package wrote of what the content needs. What it
-// wrote of an audit log is not known to the content, and so is a person's.
+// own reports whether this package wrote the rule from the needs of the content. A rule from an
+// audit log is not known to the content, and counts as a person's.
 func (r rule) own() bool {
 	audited := slices.ContainsFunc(r.comments, func(line string) bool { return strings.Contains(line, ": the audit log") })
 	return !r.narrow && !r.kept && !audited && len(r.groups) == 1 && len(r.resources) == 1 && len(r.writtenVerbs()) > 0

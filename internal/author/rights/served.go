@@ -20,9 +20,9 @@ type served struct {
 }
 
 // find returns the kind that a client means by an API version and the name of a kind, its plural,
-// its singular or its short name. The client of kubernetes.core takes a version without a group,
-// such as the v1 that it uses where a task has no api_version, for that of the core, and else for
-// that of whichever group serves such a kind in it. known is false where only a cluster can tell.
+// its singular or its short name. The client of kubernetes.core uses the version v1 where a task
+// has no api_version. It takes a version without a group for that of the core, or else for that of
+// any group that serves such a kind in it. known is false where only a cluster can tell.
 func find(apiVersion, name string, crds []schema.CRD) (found served, known bool) {
 	gv, err := kinds.ParseGroupVersion(apiVersion)
 	if err != nil || name == "" {
@@ -124,8 +124,8 @@ var shortNames = map[string]string{
 	"PodDisruptionBudget": "pdb", "PriorityClass": "pc", "StorageClass": "sc",
 }
 
-// others are kinds that client-go does not know: two of Kubernetes' own, and of what is often
-// beside it those that only one project has by that name.
+// others are kinds that client-go does not know: two of Kubernetes' own, and common kinds that only
+// one project has by that name.
 //
 //nolint:gochecknoglobals // A table.
 var others = []kinds.GroupVersionKind{

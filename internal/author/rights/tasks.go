@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// tasks adds what a task needs.
+// tasks adds the rights for a task.
 func (c *Collector) tasks(u *source.Unit, i *source.Index, t *source.Task) {
 	module := Module(t)
 	switch module {
@@ -48,7 +48,7 @@ func (c *Collector) tasks(u *source.Unit, i *source.Index, t *source.Task) {
 	}
 }
 
-// object adds what a task needs for one kind.
+// object adds a task's rights for one kind.
 func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, module string, o Object) {
 	kind, known := c.kind(module, o)
 	if !known {
@@ -89,7 +89,7 @@ func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, modu
 	}
 }
 
-// states adds what the module k8s needs for one kind, in each state that it may be asked for.
+// states adds the rights of the module k8s for one kind, in each state that it may be asked for.
 func (c *Collector) states(u *source.Unit, i *source.Index, t *source.Task, o Object, kind served) {
 	for _, state := range States(u, i, t) {
 		c.task(o.Position, kind.group, kind.resource, verbs(t, o, state)...)
@@ -99,7 +99,7 @@ func (c *Collector) states(u *source.Unit, i *source.Index, t *source.Task, o Ob
 	}
 }
 
-// logs adds what the module k8s_log needs for one kind.
+// logs adds the rights of the module k8s_log for one kind.
 func (c *Collector) logs(o Object, kind served) {
 	read := reading(o)
 	c.task(o.Position, kind.group, kind.resource, read)
@@ -214,7 +214,7 @@ func (c *Collector) children(u *source.Unit, o Object, kind served) {
 	c.manager(o.Position, kind.group, kind.resource, "the manager: changes of children", "list", "watch")
 }
 
-// event adds what the module k8s_event needs.
+// event adds the rights of the module k8s_event.
 func (c *Collector) event(i *source.Index, t *source.Task) {
 	appends := t.Arg("appendTimestamp", "append_timestamp")
 	switch {

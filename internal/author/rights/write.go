@@ -69,14 +69,14 @@ func (n Needs) Write(out io.Writer, name string, has map[Scope]string) error {
 	return err
 }
 
-// subject is what rights are about.
+// subject is the object or kind of rights.
 type subject struct{ group, resource, name string }
 
 func (s subject) right(verb string) Right { return Right{s.group, s.resource, verb, s.name} }
 
 func (s subject) isPath() bool { return strings.HasPrefix(s.resource, "/") }
 
-// subjects returns what the rights of some scopes are about, in order, the verbs for each, and for
+// subjects returns the subjects of the rights of some scopes, in order, the verbs for each, and for
 // each place the verbs that are needed there.
 func (n Needs) subjects(scopes ...Scope) (order []subject, verbs map[subject]map[string]bool, where map[subject]map[string][]string) {
 	verbs, where = map[subject]map[string]bool{}, map[subject]map[string][]string{}

@@ -18,8 +18,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
-// useChart sets what follows from the chart of the kind, and plans its copy where it is not below
-// the project's directory.
+// useChart sets the fields that follow from the chart of the kind, and plans its copy where it is
+// not below the project's directory.
 func (k *Kind) useChart(plan *Plan) error {
 	switch {
 	case k.GenerateRole || k.GeneratePlaybook:
@@ -201,7 +201,7 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 }
 
 // rightsOf adds the rights for the objects that the chart renders with its own values, and notes
-// what this does not tell.
+// the open points.
 func (k *Kind) rightsOf(plan *Plan) {
 	rendered, err := k.Render(k.Chart, k.sample)
 	needs := rights.Collector{}

@@ -13,16 +13,17 @@ import (
 // chartDir is where the chart of a project is. Its charts/ are content.
 const chartDir = "config/chart"
 
-// chartLinks are the links by which the chart has what config/ has.
+// chartLinks are the links by which the chart has files of config/.
 func chartLinks() map[string]string {
 	return map[string]string{
 		"files/crds": "../../crd/bases", "files/rbac": "../../rbac", "files/jobs": "../../overlays/jobs/runs", "files/alerts.yaml": "../../prometheus/rules.yaml",
 	}
 }
 
-// derive plans the files of a project that are this repository's own but for names: what watches the
-// operator, what guards it, what runs in Jobs need, and its chart. A project with reconcilers in Go has
-// no chart: it may have webhooks, whose certificates need more, and its own flags.
+// derive plans the files of a project that are this repository's own except for names: monitoring,
+// network policies and admission rules, the needs of runs in Jobs, and the chart. A project with
+// reconcilers in Go has no chart: it may have webhooks, whose certificates need more, and its own
+// flags.
 func (p Project) derive(plan *Plan) error {
 	for _, dir := range []string{"prometheus", "grafana", "network-policy", "overlays/jobs"} {
 		if err := p.deriveTree(config.Files, dir, "config/"+dir, plan); err != nil {

@@ -146,13 +146,13 @@ func (k *Kind) convergeEntry() string {
 	return fmt.Sprintf("name: Converge a %s\nhosts: localhost\ngather_facts: false\n%s\nroles:\n  - role: %s", k.Kind, vars, k.Role)
 }
 
-// rule returns a rule, below comments on what needs it: as rbac --write writes them, which so knows
+// rule returns a rule, below comments with its reasons: as rbac --write writes them, which so knows
 // the rule for its own.
 func rule(group, resources, verbs string, reasons ...string) string {
 	return fmt.Sprintf("# %s\napiGroups: [%s]\nresources: [%s]\nverbs: [%s]", strings.Join(reasons, "\n# "), group, resources, verbs)
 }
 
-// withoutComments returns the rule without the lines on what needs it.
+// withoutComments returns the rule without the lines of its reasons.
 func withoutComments(rule string) string {
 	for strings.HasPrefix(rule, "#") {
 		_, rule, _ = strings.Cut(rule, "\n")

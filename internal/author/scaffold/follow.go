@@ -34,7 +34,7 @@ type mapping struct {
 }
 
 // read reads a file, and finds a mapping in it. Without one it returns nil: a person may have
-// removed the file, or what is in it.
+// removed the file, or the mapping.
 func (f *follower) read(path string, find func(root *yaml.Node) (key, value *yaml.Node)) *mapping {
 	text, err := os.ReadFile(filepath.Join(f.plan.dir, filepath.FromSlash(path)))
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *follower) add(m *mapping, lines []string) {
 	f.plan.replace(m.path, m.text, text)
 }
 
-// sample adds to the sample what is required or new, and notes what the schema refuses.
+// sample adds required and new fields to the sample, and notes fields that the schema refuses.
 func (f *follower) sample(path string) {
 	m := f.read(path, func(root *yaml.Node) (key, value *yaml.Node) { return entryOf(root, "spec") })
 	if m == nil {
@@ -175,7 +175,7 @@ func (f *follower) defaults(path string) {
 	}
 }
 
-// converge adds to Molecule's play what is required, and notes what is gone.
+// converge adds required fields to Molecule's play, and notes fields that are gone.
 func (f *follower) converge(path string) {
 	m := f.read(path, func(root *yaml.Node) (key, value *yaml.Node) {
 		for _, play := range root.Content {

@@ -19,7 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
-// Kind is a kind to add to a project, and what the templates of one need.
+// Kind is a kind to add to a project, and the input of its templates.
 type Kind struct {
 	Group, Version, Kind string
 	// NoGroup makes the project's domain the API group of the kind.
@@ -42,8 +42,8 @@ type Kind struct {
 	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
 	ValuesFile string
-	// DefinitionOnly writes the CRD of a kind of the project again, and what follows from its
-	// change elsewhere.
+	// DefinitionOnly writes the CRD of a kind of the project again, and the changes that follow
+	// elsewhere.
 	DefinitionOnly bool
 
 	// The rest is derived.
@@ -148,7 +148,7 @@ func (k *Kind) wants(path string) bool {
 	}
 }
 
-// derive checks the names, and sets what follows from them.
+// derive checks the names, and sets the fields that follow from them.
 func (k *Kind) derive(dir string) error {
 	if err := k.check(); err != nil {
 		return err

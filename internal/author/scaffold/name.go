@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// What a chart's kind is called where nobody says it: operator-sdk's choice.
+// Defaults for the name of a chart's kind: operator-sdk's choice.
 const (
 	defaultDomain  = "my.domain"
 	defaultGroup   = "charts"

@@ -13,10 +13,10 @@ type object = map[string]any
 
 const anything = "x-kubernetes-preserve-unknown-fields"
 
-// structural makes the schema of a kind's spec of a JSON Schema of values. Kubernetes takes a
-// part of what JSON Schema has: what it does not take is left out, so that the definition takes
-// more than the chart. Defaults stay where they are, in the chart: an object that repeats them
-// would keep them when the chart gets others.
+// structural makes the schema of a kind's spec of a JSON Schema of values. Kubernetes takes only a
+// part of JSON Schema: the rest is left out, so that the CRD takes more values than the chart.
+// Defaults stay where they are, in the chart: an object that repeats them would keep them when the
+// chart gets others.
 type structural struct {
 	root object
 	// left are the keywords that were left out.
@@ -26,7 +26,7 @@ type structural struct {
 // The keywords that mean the same to Kubernetes, in every schema.
 var sameKeywords = strings.Fields("description enum pattern minimum maximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties") //nolint:gochecknoglobals // A table.
 
-// Other keywords that narrow what is taken.
+// Other keywords that narrow the accepted values.
 var narrowing = strings.Fields("allOf anyOf oneOf not if const dependencies dependentSchemas dependentRequired patternProperties propertyNames contains prefixItems uniqueItems exclusiveMinimum exclusiveMaximum format") //nolint:gochecknoglobals // A table.
 
 // convert returns the schema for the values at this place; values has the chart's own, which a
@@ -145,8 +145,8 @@ func (s *structural) note() string {
 	return "the CRD leaves out what a CRD can't say of values.schema.json (" + strings.Join(slices.Sorted(maps.Keys(s.left)), ", ") + "): the chart refuses such values later"
 }
 
-// fromValues makes the schema of a kind's spec of values: their types, and the comments above
-// them. Objects take further fields, and what is null or empty takes anything.
+// fromValues makes the schema of a kind's spec of values: their types, and the comments above them.
+// Objects take further fields, and a field that is null or empty takes anything.
 func fromValues(n *yaml.Node) object {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -179,8 +179,8 @@ func fromValues(n *yaml.Node) object {
 	return object{"type": kind}
 }
 
-// comment returns the text of a comment, without the marks of helm-docs and the like. Of several
-// paragraphs, and of values that are commented out above, the last one is about the value.
+// comment returns the text of a comment, without the marks of helm-docs and the like. The last one
+// of several paragraphs, and of values that are commented out above, is about the value.
 func comment(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	var words []string

@@ -16,7 +16,7 @@ import (
 
 // Plan is a set of files to write below a directory.
 type Plan struct {
-	// Notes are for the reader: what was not done, and what to do next.
+	// Notes are for the reader: open points, and the next steps.
 	Notes []string
 	// Sample is the path of the sample of the kind that was added last.
 	Sample string

@@ -18,15 +18,15 @@ import (
 // projectFile is the file by which a project is known, in kubebuilder's format.
 const projectFile = "PROJECT"
 
-// longestSuffix is what config/ adds to the project's name at most.
+// longestSuffix is the longest addition of config/ to the project's name.
 const longestSuffix = "-leader-election"
 
-// Project is what the templates of a project need.
+// Project is the input of a project's templates.
 type Project struct {
 	// Domain ends the API groups of the project's kinds.
 	Domain string `yaml:"domain"`
-	// ProjectName begins the names of what is installed into a cluster. The default is the name
-	// of the directory.
+	// ProjectName begins the names of the objects that are installed into a cluster. The default is
+	// the name of the directory.
 	ProjectName string `yaml:"projectName"`
 	// Repo is the module of a project with reconcilers in Go, which has kubebuilder's layout; "" for a
 	// project of roles, playbooks and charts alone.

@@ -12,9 +12,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// refresh plans the definition of a kind of the project anew, and what follows from its change in
-// the sample, the role's defaults and Molecule's play: what is new is added, and what a person
-// has to look at is noted with its line.
+// refresh plans the definition of a kind of the project anew, and the changes that follow in the
+// sample, the role's defaults and Molecule's play. New fields are added. Changes that a person has
+// to check are noted with their lines.
 func (k *Kind) refresh(plan *Plan, paths *strings.Replacer) error {
 	definition := paths.Replace("config/crd/bases/APIGROUP_PLURAL.yaml")
 	text, err := os.ReadFile(filepath.Join(plan.dir, filepath.FromSlash(definition)))
@@ -93,7 +93,7 @@ func (d definition) replaced(text []byte, k *Kind) ([]byte, error) {
 	indented := strings.Split(indent(d.key.Column+1, k.SpecSchema), "\n")
 	last := lastLine(lines, max(d.key.Line, deepest(d.spec)), d.key.Column)
 	lines = slices.Replace(lines, d.key.Line-1, last, append([]string{strings.Repeat(" ", d.key.Column-1) + "spec:"}, indented...)...)
-	// What the object as a whole requires stands above.
+	// The fields that the object as a whole requires stand above.
 	key, required := entryOf(d.schema, "required")
 	properties, _ := entryOf(d.schema, "properties")
 	switch {
@@ -115,8 +115,8 @@ func (d definition) replaced(text []byte, k *Kind) ([]byte, error) {
 // but one that a person has added where the source has none stays.
 var generated = strings.Fields("type required properties items enum default additionalProperties nullable " + anything) //nolint:gochecknoglobals // A constant.
 
-// carryOver adds to the new schema what a person has added to the old one, such as a pattern or a
-// rule: what argument specs and values can't say.
+// carryOver adds to the new schema a person's additions to the old one, such as a pattern or a
+// rule: argument specs and values can't express them.
 func (k *Kind) carryOver(path string, old *yaml.Node, plan *Plan) error {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(k.SpecSchema), &document); err != nil {

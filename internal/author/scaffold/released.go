@@ -1,14 +1,15 @@
 package scaffold
 
-// Set by the linker of a release: hack/release. Before, a project is made of what a clone builds.
+// The linker of a release sets these: hack/release. Before, a project uses the results of a clone's
+// build.
 var (
-	// baseImage is what the images of projects are built FROM.
+	// baseImage is the image that the images of projects are built FROM.
 	baseImage = "ensign-base" //nolint:gochecknoglobals // The linker sets variables only.
 	// moduleVersion is the version of Ensign's Go module; "" is none.
 	moduleVersion = "" //nolint:gochecknoglobals // As above.
 )
 
-// BaseImage is what the project's image is built FROM.
+// BaseImage is the image that the project's image is built FROM.
 func (Project) BaseImage() string { return baseImage }
 
 // ModuleVersion is the version of Ensign that the module Repo requires.
@@ -19,5 +20,5 @@ func (Project) ModuleVersion() string {
 	return moduleVersion
 }
 
-// unpublished reports whether only a clone has what the module Repo requires.
+// unpublished reports whether only a clone has the modules that the module Repo requires.
 func (p Project) unpublished() bool { return p.Source == "" && moduleVersion == "" }

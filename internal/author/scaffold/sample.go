@@ -11,7 +11,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// setSchema sets the schema of the spec, and what the definition says beside it.
+// setSchema sets the schema of the spec, and the other parts of the definition.
 func (k *Kind) setSchema(spec object) error {
 	if !k.SpecRequired {
 		spec["default"] = object{} // Else an object without a spec could have none of it later.
@@ -39,8 +39,8 @@ func yamlText(n *yaml.Node) (string, error) {
 	return text.String(), err
 }
 
-// sampleOf makes the sample's spec of values, with their comments, and of placeholders for what
-// the schema requires and the values lack.
+// sampleOf makes the sample's spec of values, with their comments, and of placeholders for required
+// fields that the values lack.
 func (k *Kind) sampleOf(values []byte, schema object) error {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {
@@ -78,8 +78,8 @@ func trimComments(n *yaml.Node) {
 	}
 }
 
-// complete adds to a mapping what the schema of an object requires. Where the mapping has an
-// object, it completes that too.
+// complete adds to a mapping the fields that the schema of an object requires. Where the mapping
+// has an object, it completes that too.
 func complete(values *yaml.Node, schema object) {
 	properties, _ := schema["properties"].(object)
 	required, _ := schema["required"].([]any)

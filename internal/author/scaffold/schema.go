@@ -160,7 +160,7 @@ func setFlow(node *yaml.Node) {
 	}
 }
 
-// samples returns a spec with the defaults and placeholders for what is required, and its
+// samples returns a spec with the defaults and placeholders for required options, and its
 // variables: those that are required, and all of a playbook, which has no defaults of its own.
 func samples(options []option, all bool) (spec, vars string) {
 	var specs, variables []string

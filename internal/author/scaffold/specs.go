@@ -49,7 +49,7 @@ func specsOf(content []byte) (options *yaml.Node, found bool, err error) {
 	return node, true, nil
 }
 
-// describe sets what follows from the argument specs of the role.
+// describe sets the fields that follow from the argument specs of the role.
 func (k *Kind) describe(plan *Plan) error {
 	path := "roles/" + k.Singular + "/meta/argument_specs.yml"
 	var content []byte
@@ -136,7 +136,7 @@ func (r *specReader) options(node *yaml.Node, top bool) []option {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		if top && (name.Value == "ansible_operator_meta" || strings.HasPrefix(name.Value, r.prefix)) {
-			continue // What the operator passes, and its own settings.
+			continue // The operator's variables, and its own settings.
 		}
 		key, ok := keyOf(name.Value)
 		if !ok {

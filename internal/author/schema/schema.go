@@ -36,10 +36,10 @@ type Version struct {
 	Root *yaml.Node
 }
 
-// Load returns the CRDs in the YAML files below dir. A file that is no YAML has none.
+// Load returns the CRDs in the YAML files below dir. A file that is not YAML has none.
 func Load(dir string) []CRD {
 	var paths []string
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // What is not there has none.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // A missing directory has none.
 		if err == nil && !entry.IsDir() && (filepath.Ext(path) == ".yaml" || filepath.Ext(path) == ".yml") {
 			paths = append(paths, path)
 		}
@@ -57,7 +57,7 @@ func Load(dir string) []CRD {
 	return found
 }
 
-// Of returns the CRD of a kind; nil if there is none.
+// Of finds the CRD of a kind; nil if there is none.
 func Of(crds []CRD, kind schema.GroupKind) *CRD {
 	for i := range crds {
 		if crds[i].Group == kind.Group && crds[i].Kind == kind.Kind {

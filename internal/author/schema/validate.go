@@ -22,20 +22,20 @@ import (
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
-// Problem is what the API server does not take as it is written. Path is such as
-// spec.users[0].name.
+// Problem is a part of an object that the API server does not take as it is written. Path is such
+// as spec.users[0].name.
 type Problem struct{ Path, Message string }
 
-// Validator treats objects of a version as the API server does: it drops what the schema does
-// not name, sets defaults, and compares the rest with the schema and its rules.
+// Validator treats objects of a version as the API server does: it drops fields that the schema
+// does not name, sets defaults, and compares the rest with the schema and its rules.
 type Validator struct {
 	structural *schema.Structural
 	open       validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// Validator returns the validator of a version, nil if the CRD has no such version or no schema
-// for it. The error is what the API server says against the CRD itself.
+// Validator returns the validator of a version, nil if the CRD has no such version or no schema for
+// it. The error is the API server's refusal of the CRD itself.
 func (c CRD) Validator(version string) (*Validator, error) {
 	v := c.Version(version)
 	if v == nil || v.Root == nil {
@@ -115,8 +115,8 @@ func (v *Validator) Complete(object map[string]any) {
 	defaulting.Default(object, v.structural)
 }
 
-// Problems returns what the schema refuses in an object and, if its values are all known, what
-// its rules refuse.
+// Problems returns the parts of an object that the schema refuses and, if its values are all known,
+// those that its rules refuse.
 func (v *Validator) Problems(ctx context.Context, object map[string]any, known bool) []Problem {
 	faults := validation.ValidateCustomResource(nil, object, v.open)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)

@@ -9,13 +9,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Variables are what the spec of a watched kind becomes.
+// Variables are the variables of a watched kind's spec.
 type Variables struct {
 	// Known is set if a CRD of the project has a schema for the watched version.
 	Known bool
 	// Open is set if a spec may have fields that the schema does not name, or if there is none.
 	Open bool
-	// OpenAt is what opens the schema, where it is Known and Open.
+	// OpenAt is the node that opens the schema, where it is Known and Open.
 	OpenAt *yaml.Node
 	// File has the CRD.
 	File string
@@ -82,8 +82,8 @@ func (v Variables) Find(name string, path []string) *yaml.Node {
 	return at
 }
 
-// Lacks returns the first element of the path into a variable's value that its closed schema
-// does not name, with the names that it has there; "" if objects may have what the path leads to.
+// Lacks returns the first element of the path into a variable's value that its closed schema does
+// not name, with the names that it has there; "" if objects may have a value at the path.
 func (v Variables) Lacks(variable string, path []string) (missing string, names []string) {
 	n, name := v.Fields[variable], v.name
 	switch variable {

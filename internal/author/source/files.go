@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// maxFileBytes bounds files that are read; larger ones are no content.
+// maxFileBytes bounds files that are read; larger ones are not content.
 const maxFileBytes = 8 << 20
 
 // extensions are those of files that Ansible reads as YAML, in its order.
@@ -84,7 +84,7 @@ func mainFiles(dir, name string) []string {
 
 func yamlBelow(dir string) []string {
 	var found []string
-	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // What cannot be read has no files.
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // A directory that cannot be read has no files.
 		if err == nil && !entry.IsDir() && slices.Contains(extensions[:3], filepath.Ext(path)) {
 			found = append(found, path)
 		}

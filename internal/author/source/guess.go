@@ -26,8 +26,8 @@ var (
 
 var key = regexp.MustCompile(`\w+`)
 
-// substituted returns what a text may be with the values of its variables, and Any for those
-// that only a run knows. known is false for these, and for defaults, which a resource may change.
+// substituted returns the possible texts with the values of its variables, and Any for those that
+// only a run knows. known is false for these, and for defaults, which a resource may change.
 func (w *walker) substituted(text string, t *Task, depth int) (names []string, known bool) {
 	if strings.Contains(text, "{%") || depth > maxDepth {
 		return []string{Any}, false

@@ -10,7 +10,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 )
 
-// includes walks what a task includes or imports.
+// includes walks the files that a task includes or imports.
 func (w *walker) includes(t *Task, at place) {
 	at.base = filepath.Dir(t.File)
 	switch module := Plain(t.Module); module {
@@ -117,7 +117,7 @@ func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
 	}
 	dir, collection := w.findRole(name, at)
 	if dir == "" {
-		if whenRun { // Ansible's own loader finds what is imported.
+		if whenRun { // Ansible's own loader finds imported files.
 			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes the role " + name + ", which was not found" + w.meantRole(name, at)})
 		}
 		return

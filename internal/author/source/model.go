@@ -27,7 +27,7 @@ type Fault struct {
 	Message string
 }
 
-// Unit is what one watch, or its finalizer, executes.
+// Unit is the content that one watch, or its finalizer, executes.
 type Unit struct {
 	Watch watches.Watch
 	// Finalizing is set for the content of a finalizer of its own.
@@ -153,8 +153,9 @@ func (t *Task) Arg(names ...string) *yaml.Node {
 	return nil
 }
 
-// defaultOf returns what module_defaults of the task, or of a block around it, gives an argument.
-// Those for a group of modules are taken for every module of Kubernetes, which the groups are of.
+// defaultOf returns the value of an argument in module_defaults of the task, or of a block around
+// it. Those for a group of modules are taken for every module of Kubernetes, which the groups are
+// of.
 func (t *Task) defaultOf(name string) *yaml.Node {
 	short := t.Module[strings.LastIndex(t.Module, ".")+1:]
 	for ; t != nil; t = t.Parent {
@@ -183,7 +184,7 @@ func (t *Task) Within(other *Task) bool {
 	return false
 }
 
-// Field returns the value of a key, nil if the node is no mapping or lacks the key.
+// Field returns the value of a key, nil if the node is not a mapping or lacks the key.
 func Field(n *yaml.Node, key string) *yaml.Node {
 	n = follow(n)
 	if n == nil || n.Kind != yaml.MappingNode {
@@ -211,7 +212,8 @@ func Key(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// At returns the key or the element at a path such as spec.users[0].name, or what is nearest to it. Keys may have dots.
+// At returns the key or the element at a path such as spec.users[0].name, or the nearest node. Keys
+// may have dots.
 func At(n *yaml.Node, path string) *yaml.Node {
 	const between = `.[]"`
 	at := n
@@ -241,7 +243,7 @@ func At(n *yaml.Node, path string) *yaml.Node {
 	return at
 }
 
-// Scalar returns the text of a scalar, "" for others.
+// Scalar returns the text of a scalar, "" for other nodes.
 func Scalar(n *yaml.Node) string {
 	if n = follow(n); n == nil || n.Kind != yaml.ScalarNode {
 		return ""

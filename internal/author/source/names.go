@@ -15,7 +15,7 @@ import (
 // maxNames bounds the names that one text may stand for.
 const maxNames = 500
 
-// Any stands in a name for what is known in a run only.
+// Any stands in a name for a part that only a run knows.
 const Any = "*"
 
 var braces = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
@@ -67,7 +67,7 @@ func (i *Index) namesOf(nodes []*yaml.Node, t *Task, depth int) (names []string,
 	return distinct(names), known && len(names) > 0
 }
 
-// pieces returns what a text with words and expressions may be.
+// pieces returns the possible texts of a text with words and expressions.
 func (i *Index) pieces(text *Text, t *Task, depth int) ([]string, bool) {
 	between := braces.Split(text.Value, -1)
 	if len(between) != len(text.Analysis.Outputs)+1 || strings.Contains(text.Value, "{%") {
@@ -86,7 +86,7 @@ func (i *Index) TermNames(v reader.Value, t *Task) (names []string, known bool) 
 	return i.termNames(v, t, 0)
 }
 
-// termNames returns Any for what is not known.
+// termNames returns Any for unknown parts.
 func (i *Index) termNames(v reader.Value, t *Task, depth int) ([]string, bool) {
 	unknown := []string{Any}
 	switch text, isText := v.Literal.(string); {
@@ -162,8 +162,8 @@ func FindFiles(t *Task, part, name string) []string {
 	return nil
 }
 
-// Behind returns the nodes that give a variable its value: what its loop is over, or what the
-// places that define it say. It is nil for the result of a task, and for what a resource gives.
+// Behind returns the nodes that give a variable its value: the list of its loop, or the values in
+// the places that define it. It is nil for the result of a task, and for values of a resource.
 func (i *Index) Behind(name string, t *Task) []*yaml.Node {
 	if loop, looping := loopOf(name, t); looping {
 		return []*yaml.Node{loop.Loop}
@@ -185,7 +185,7 @@ func literal(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// literalList returns the list that a text such as "{{ ['a', 'b'] }}" is; nil for others.
+// literalList returns the list that a text such as "{{ ['a', 'b'] }}" is; nil for other texts.
 func literalList(t *Text) *yaml.Node {
 	if !t.Analysis.Whole || len(t.Analysis.Outputs) != 1 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// keywords are all keys of a task that are no module.
+// keywords are all keys of a task that are not modules.
 //
 //nolint:gochecknoglobals // A constant.
 var keywords = set(`action any_errors_fatal args async become become_exe become_flags become_method become_user changed_when
@@ -16,7 +16,7 @@ var keywords = set(`action any_errors_fatal args async become become_exe become_
 	ignore_unreachable listen local_action loop loop_control module_defaults name no_log notify poll port register remote_user
 	retries run_once tags throttle timeout until vars when block rescue always`)
 
-// freeform are modules whose argument may be a text that is no list of key=value.
+// freeform are modules whose argument may be a text that is not a list of key=value.
 //
 //nolint:gochecknoglobals // A constant.
 var freeform = set("shell command raw script include_tasks import_tasks include_vars meta win_shell win_command")

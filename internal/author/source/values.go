@@ -28,10 +28,10 @@ type Value struct {
 
 // Source is a value of the custom resource.
 type Source struct {
-	// Name is the variable, and Path what of it.
+	// Name is the variable, and Path the part of it.
 	Name string
 	Path []string
-	// Filters are what the value went through on its way.
+	// Filters are the filters that the value went through on its way.
 	Filters []string
 }
 
@@ -49,12 +49,12 @@ func (u *Unit) Index() *Index {
 	return i
 }
 
-// Index finds what variables stand for.
+// Index finds the values of variables.
 type Index struct {
 	unit        *Unit
 	texts       map[*yaml.Node]*Text
 	definitions map[string][]*Definition
-	found       map[string][]Source // by what Sources was asked for
+	found       map[string][]Source // by the request of Sources
 	steps       int                 // of all searches for sources
 	// FromCR reports whether the name is a variable of the custom resource, which the content
 	// may define too.
@@ -167,7 +167,8 @@ func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, seen vis
 	return found
 }
 
-// union returns what is in a or b, each once and sorted: only what a value went through counts.
+// union returns the elements of a or b, each once and sorted: only the filters that a value went
+// through count.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
@@ -199,8 +200,8 @@ func loopPath(loop *Task, path []string) []string {
 	return slices.Concat([]string{reader.Element}, path)
 }
 
-// Values returns the nodes that the node may stand for: itself, or what the variable in its
-// template is defined as. known is false where that is known in a run only.
+// Values returns the nodes that the node may stand for: itself, or the definition of the variable
+// in its template. known is false where only a run knows that.
 func (i *Index) Values(n *yaml.Node, task *Task) (found []Value, known bool) {
 	return i.values(Value{Node: n}, nil, task, 0)
 }

@@ -81,7 +81,7 @@ func Walk(list []watches.Watch, search Search) []*Unit {
 
 func walkOne(watch watches.Watch, what watches.Content, search Search, finalizing bool) *Unit {
 	w := newWalker(watch, what, search, finalizing)
-	for len(w.later) > 0 { // What they include may put others aside.
+	for len(w.later) > 0 { // Files that they include may set other ones aside.
 		include := w.later[0]
 		w.later = w.later[1:]
 		include()
