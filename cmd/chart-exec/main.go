@@ -16,12 +16,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// maxMemory bounds what a chart may make this process hold, in bytes. A template's list of
-// 2,000,000,000 numbers would otherwise take all memory of the manager's container.
+// maxMemory bounds the memory of this process in bytes, whatever the chart does. A template's list
+// of 2,000,000,000 numbers would otherwise take all memory of the manager's container.
 const maxMemory = 1 << 30
 
-// maxFetched bounds what a server may make it hold: Helm reads an answer whole, and parses an index of
-// 20 MB into some hundred MB.
+// maxFetched bounds the memory for the answers of servers: Helm reads an answer whole, and parses
+// an index of 20 MB into some hundred MB.
 const maxFetched = 2 << 30
 
 func main() {
@@ -39,7 +39,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
-	switch o.Action { // What changes nothing has no records.
+	switch o.Action { // An action that changes nothing has no records.
 	case order.Render:
 		answer(action.Render(context.Background(), o, os.Stdout))
 	case order.Evaluate:
@@ -55,7 +55,7 @@ func main() {
 	os.Exit(execute(o, logs))
 }
 
-// answer ends the program after what it wrote to standard output, or with why it could not.
+// answer ends the program after its output, or with the error.
 func answer(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,8 +64,8 @@ func answer(err error) {
 	os.Exit(0)
 }
 
-// prepare bounds the process, and returns what was its standard error, for logs. From here on
-// standard error is a file, where the manager finds what the runtime says at a crash:
+// prepare bounds the process, and returns its former standard error, for logs. From here on
+// standard error is a file, where the manager finds the runtime's output at a crash:
 // debug.SetCrashOutput leaves out the line that names a fatal error.
 func prepare() (logs *os.File, err error) {
 	if err := limitMemory(maxMemory); err != nil {

@@ -1,6 +1,6 @@
-// Package cli is what the command lines of the programs share: Main, which executes a tree of
-// commands and returns the exit code, the flags and the logger of a manager, and the commands
-// that both programs have.
+// Package cli is the common part of the programs' command lines: Main, which executes a tree of
+// commands and returns the exit code, the flags and the logger of a manager, and the commands that
+// both programs have.
 //
 // Package managercmd has the commands of the manager, which runs in a pod, and package ensigncmd
 // those of ensign, which people call. The manager's program links nothing of the author's tools.

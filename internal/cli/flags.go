@@ -27,7 +27,7 @@ type flagGroup struct {
 type Flags struct {
 	Options   config.Options
 	artifacts resource.QuantityValue
-	// Flags that say yes to what an option says no to.
+	// Flags that say yes where an option says no.
 	warm, injectOwnerRef, userMetricsOpen bool
 
 	logFormat string
@@ -195,9 +195,9 @@ func (f *Flags) Lookup(name string) *pflag.Flag {
 	return nil
 }
 
-// checkMetricsAuth returns an error if --metrics-require-rbac is given without
-// --metrics-secure: readers of metrics would send their tokens without TLS. The default of
-// --metrics-require-rbac is no error.
+// checkMetricsAuth returns an error if --metrics-require-rbac is given without --metrics-secure:
+// readers of metrics would send their tokens without TLS. The default of --metrics-require-rbac is
+// not an error.
 func (f *Flags) checkMetricsAuth() error {
 	if f.Options.MetricsRequireRBAC && !f.Options.MetricsSecure && f.Lookup("metrics-require-rbac").Changed {
 		return errors.New("--metrics-require-rbac needs --metrics-secure: without TLS the tokens of readers could be read by others")

@@ -22,7 +22,7 @@ const pageSize = 500
 // with this watches file can delete it. It needs no Python environment and the right to
 // list the watched kinds, and looks in the namespaces of WATCH_NAMESPACE.
 func held(ctx context.Context, o config.Options) ([]string, error) {
-	o.Logger = logr.Discard() // The manager has warned of the settings; what counts here is returned.
+	o.Logger = logr.Discard() // The manager has warned of the settings; the result that counts here is returned.
 	list, err := operator.Watches(o)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ const (
 	completerPrefix = "kubectl_complete-"
 )
 
-// programName returns what the help and errors call the program that was started as path.
+// programName returns the name, for help and errors, of the program that was started as path.
 func programName(path string) string {
 	name := filepath.Base(path)
 	for _, prefix := range []string{pluginPrefix, completerPrefix} {

@@ -1,7 +1,7 @@
-// Package content is the seam between the controller and the kinds of content that it runs. It
-// has the interfaces of a kind of content, and the words in which both talk about one run: why
-// it runs, what it may use, and its result. Roles and playbooks are one kind of
-// content, Helm charts another, and a Go program may bring its own.
+// Package content is the seam between the controller and the kinds of content that it runs. It has
+// the interfaces of a kind of content, and the words in which both talk about one run: why it runs,
+// its resources, and its result. Roles and playbooks are one kind of content, Helm charts another,
+// and a Go program may bring its own.
 //
 // It decides nothing, so that neither side has to know the other.
 package content
@@ -18,35 +18,36 @@ import (
 
 // Engine runs the content of one watch. Its methods may be called concurrently.
 type Engine interface {
-	// Prepare makes work of a request. It returns a refusal if no run can come of the CR as it
-	// is; then nothing runs until the CR changes. Work that finalizes should not be refused for
-	// the CR's spec: the CR could never be deleted. What may succeed later is no refusal: such
-	// work fails when it is run.
+	// Prepare makes work of a request. It returns a refusal if no run of the CR in its present form
+	// can succeed; then nothing runs until the CR changes. Work that finalizes should not be
+	// refused for the CR's spec: the CR could never be deleted. An error that may pass is not a
+	// refusal: such work fails when it is run.
 	Prepare(ctx context.Context, request Request) (work Work, refusal *Outcome)
-	// Remove deletes what runs of the CR left on disk, and what the engine remembers of it. It
+	// Remove deletes the files that runs of the CR left on disk, and the engine's memory of it. It
 	// is called when the CR is gone.
 	Remove(uid string) error
 }
 
-// Request is what content is to be run for.
+// Request is the input for a run of content.
 type Request struct {
 	// Object is the CR as it was read. Nobody changes it.
 	Object *unstructured.Unstructured
 	// Finalizing is true for a run of the finalizer.
 	Finalizing bool
-	// Gone is true beside Finalizing if the CR is gone, by a live read, although its finalizer has not succeeded,
-	// as after somebody has removed that. Object has no more than its kind, names and UID. Only Abandon is called:
-	// it returns "" if nothing stays, and then deletes what content keeps about the CR.
+	// Gone is true beside Finalizing if the CR is gone, by a live read, although its finalizer has
+	// not succeeded, as after somebody has removed that. Object has no more than its kind, names
+	// and UID. Only Abandon is called: it returns "" if nothing stays, and then deletes the
+	// content's records about the CR.
 	Gone bool
 	// Interrupted is true if the CR's status shows a run whose result nobody has written: the manager
 	// that started it has stopped.
 	Interrupted bool
-	// Requested is true if somebody has asked for this run by the annotation reconcile-requested-at,
-	// and no run has answered that: content that finds its work done looks again at what it otherwise
-	// takes as given.
+	// Requested is true if somebody has asked for this run by the annotation
+	// reconcile-requested-at, and no run has answered that: content that finds its work done checks
+	// its assumptions again.
 	Requested bool
 	// Values are given to the content in place of the CR's spec; nil is the spec. They are as
-	// untrusted as the spec, whoever made them of it, and have the types of JSON.
+	// untrusted as the spec, also if a program made them of it, and have the types of JSON.
 	Values map[string]any
 	// Overrides are trusted, and stronger than the values: variables of Ansible by name, a
 	// tree of values of Helm.
@@ -84,8 +85,8 @@ type Work interface {
 	// Settled reports whether everything is already as a run would leave it, and the result
 	// of such a run. It changes nothing. Content that cannot tell returns false.
 	Settled(ctx context.Context, job Job) (result Result, settled bool)
-	// Abandon returns, in a few words for people, what stays if the CR's finalizer is removed
-	// although it has not succeeded. It changes nothing, and ends with ctx. job has no
+	// Abandon returns, in a few words for people, the objects that stay if the CR's finalizer is
+	// removed although it has not succeeded. It changes nothing, and ends with ctx. job has no
 	// Kubeconfig if none could be made.
 	Abandon(ctx context.Context, job Job) (left string)
 	// Run blocks until nothing of the run is left. It ends with ctx.
@@ -117,10 +118,10 @@ type Lasting interface {
 
 // Ender is an Engine whose runs may outlive the manager: see Lasting.
 type Ender interface {
-	// End removes what an earlier manager has left of a run for the CR with the UID, and ends that run
-	// if it is running. It returns when it has ended, or with an error when ctx ends first. It is called
-	// when nothing is to run for the CR, as because it is paused or up to date. For most CRs there is
-	// nothing left.
+	// End removes the remains of an earlier manager's run for the CR with the UID, and ends that
+	// run if it is running. It returns when it has ended, or with an error when ctx ends first. It
+	// is called when nothing is to run for the CR, as because it is paused or up to date. For most
+	// CRs there is nothing left.
 	End(ctx context.Context, uid string) error
 }
 
@@ -138,8 +139,8 @@ type Run struct {
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool
-	// Heading stands in the log above what the run has to say in several lines. The kind of
-	// content declares it.
+	// Heading stands in the log above a run's message of several lines. The kind of content
+	// declares it.
 	Heading string
 	// TraceID is that of the run's trace; "" if there is none.
 	TraceID string
@@ -154,7 +155,7 @@ type Observer interface {
 
 // Tracer is an Observer that records runs as traces.
 type Tracer interface {
-	// Trace is called before RunStarted. It returns ctx with what the spans of the work belong to, and
+	// Trace is called before RunStarted. It returns ctx with the parent of the work's spans, and
 	// the ID of the trace; "" if it is not recorded.
 	Trace(ctx context.Context, run Run) (traced context.Context, id string)
 }
@@ -181,18 +182,19 @@ func ShortVersion(name, digest string) Version {
 	return Version{Name: name, Digest: digest[:min(digits, len(digest))]}
 }
 
-// Job is what the controller gives a run.
+// Job is the controller's input to a run.
 type Job struct {
 	Run Run
 	// Kubeconfig gives access to the API for as long as the run lasts.
 	Kubeconfig []byte
 	// Working is called with the name of each task that the run begins. It does not block.
 	Working func(task string)
-	// Placed is called with what a run outside of the manager's process waits for, in words for
-	// people, and with where it executes; either is "" if there is none. It does not block.
+	// Placed is called with the thing that a run outside of the manager's process waits for, in
+	// words for people, and with the place where it executes; either is "" if there is none. It
+	// does not block.
 	Placed func(place, waits string)
-	// Denied says for people which rights the account of the run has lacked so far, and what to
-	// do, in at most 1 KiB; "" if none. nil: that is not known.
+	// Denied says for people which rights the account of the run has lacked so far, and the remedy,
+	// in at most 1 KiB; "" if none. nil: that is not known.
 	Denied func() string
 }
 
@@ -223,12 +225,12 @@ type Result struct {
 	Removed    []string
 	// Fields are set in the status, by their key. A nil value removes the key.
 	Fields map[string]any
-	// Account is what the log and the metrics say of the run beside all that.
+	// Account has further values of the run for the log and the metrics.
 	Account Account
 }
 
-// Account is what a kind of content has to say of a run for the log and the metrics. Its zero
-// value says nothing.
+// Account has a kind of content's own values of a run for the log and the metrics. Its zero value
+// has none.
 type Account struct {
 	// Start is how the run was started, in a word such as warm; "" if there is one way only.
 	// Metrics count runs by it: there are few words, and none comes from a CR.
@@ -236,8 +238,7 @@ type Account struct {
 	// Took is how long the run took, where that is not the time that Run took, as for a run that
 	// an earlier manager began; 0 otherwise.
 	Took time.Duration
-	// Numbers are what the run counted, such as ok 3 or applied 7. The log shows them in this
-	// order.
+	// Numbers are the run's counts, such as ok 3 or applied 7. The log shows them in this order.
 	Numbers []Number
 	// Summary says the same in words for a line at a terminal.
 	Summary string
@@ -246,7 +247,7 @@ type Account struct {
 	Shown bool
 }
 
-// Number is what a run counted.
+// Number is one count of a run.
 type Number struct {
 	Name  string
 	Value int

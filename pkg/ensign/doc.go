@@ -1,5 +1,5 @@
 // Package ensign makes a manager whose reconcilers are Ansible's roles and playbooks, Helm charts,
-// and Go: what one kind needs is written where it is said best.
+// and Go: each kind can use the language that fits it best.
 //
 // A program makes a Manager, gives it watches and reconcilers of its own, and starts it:
 //
@@ -11,13 +11,13 @@
 //
 // The program "manager" does the same, with flags in front.
 //
-// # What is needed
+// # Requirements
 //
 // Roles and playbooks need a Python environment with ansible-core and ansible-runner; charts need
 // the program chart-exec beside Options.Executable. A manager without a watch of the kind needs
 // neither.
 //
-// # What a process has once
+// # Once per process
 //
 // The package sets no global: no signals, no ctrl.SetLogger, no klog, no environment. Each of two
 // managers in one process needs its own run directory (Options.RunDir), ports, and registry for

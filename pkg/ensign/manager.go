@@ -33,10 +33,10 @@ const (
 // Its cache and its client are those of any ctrl.Manager: they have whole objects. The watches have
 // a separate cache.
 //
-// Start stops in an order in which no run loses what it needs. When its context ends, Start begins
-// no more runs, ends all runs, and writes their statuses, while reconcilers, caches, webhooks
-// and servers continue. Then these stop, and last the lease is released. All of this shares
-// ctrl.Options.GracefulShutdownTimeout, which is 10 s or more here; 30 s by default.
+// Start stops in an order in which every run keeps the parts that it needs. When its context ends,
+// Start begins no more runs, ends all runs, and writes their statuses, while reconcilers, caches,
+// webhooks and servers continue. Then these stop, and last the lease is released. All of this
+// shares ctrl.Options.GracefulShutdownTimeout, which is 10 s or more here; 30 s by default.
 //
 // When the lease is lost, Start ends all runs at once, writes nothing, and returns an error.
 type Manager struct {
@@ -101,10 +101,9 @@ func (m *Manager) AddWatch(w Watch, opts ...WatchOption) error {
 	return m.inner.AddWatch(added)
 }
 
-// MetricsFilter is a FilterProvider of ctrl.Options.Metrics: only who may get the path of the
-// endpoint, as a non-resource URL, reads metrics there. It does what controller-runtime's
-// filters.WithAuthenticationAndAuthorization does, without the API server's library, which that
-// links.
+// MetricsFilter is a FilterProvider of ctrl.Options.Metrics. Only clients that may get the path of
+// the endpoint, as a non-resource URL, read metrics there. It works like controller-runtime's
+// filters.WithAuthenticationAndAuthorization, without the API server's library, which that links.
 func MetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	return metricsauth.Filter(config, client)
 }

@@ -88,7 +88,7 @@ type Triggers struct {
 type Finalizer struct {
 	// Name is the entry of metadata.finalizers, such as cache.example.com/finalizer.
 	Name string `json:"name"`
-	// Role or Playbook is what runs; "" and "": the content of the watch.
+	// Role or Playbook is the content that runs; "" and "": the content of the watch.
 	Role     string `json:"role,omitempty"`
 	Playbook string `json:"playbook,omitempty"`
 	// Vars go over those of the watch. They are trusted.
@@ -100,11 +100,11 @@ type AnsibleSettings struct {
 	// Vars are variables that go over the resource's. They are trusted: templates in them are
 	// evaluated.
 	Vars map[string]any `watch:"vars"`
-	// Finalizer is what runs at a deletion; nil: nothing does.
+	// Finalizer is the content that runs at a deletion; nil: nothing runs.
 	Finalizer *Finalizer `watch:"finalizer"`
 	// SnakeCaseParameters is whether spec.fooBar is the variable foo_bar; nil: yes.
 	SnakeCaseParameters *bool `watch:"snakeCaseParameters"`
-	// MarkUnsafe is whether templates in resources stay text; nil: yes. With false, whoever may
+	// MarkUnsafe is whether templates in resources stay text; nil: yes. With false, a user who may
 	// write such a resource can run code in the manager.
 	MarkUnsafe *bool `watch:"markUnsafe"`
 	// MaxRunnerArtifacts is how many runs of a resource keep their artifacts; 0 is 20, less than

@@ -58,8 +58,7 @@ type Chart struct {
 	MaxHistory int `watch:"maxHistory"`
 	// Wait makes a run wait until the objects of the release are ready.
 	Wait bool `watch:"wait"`
-	// Drift is what is done about objects that others have changed: repair, warn or off; "":
-	// repair.
+	// Drift is the manager's answer to foreign changes of objects: repair, warn or off; "": repair.
 	Drift string `watch:"drift"`
 	// DriftIgnore are fields that others may change.
 	DriftIgnore []DriftIgnore `watch:"driftIgnore"`
@@ -67,7 +66,8 @@ type Chart struct {
 	Adopt bool `watch:"adopt"`
 	// Apply is who merges the chart's objects with those that are there: server or client; "": server.
 	Apply string `watch:"apply"`
-	// CRDs is what is done with the chart's directory crds: create, replace or skip; "": create.
+	// CRDs is how the manager treats the chart's directory crds: create, replace or skip; "":
+	// create.
 	CRDs string `watch:"crds"`
 	// TemplatesInSpec are paths of the spec, such as spec.config, whose text may hold templates
 	// that the chart evaluates.
@@ -101,7 +101,7 @@ type Custom struct {
 	// nothing does, and children go by their owner references.
 	Finalizer string
 
-	// Heading stands in the log above what a run says in several lines; "": Content.
+	// Heading stands in the log above a run's message of several lines; "": Content.
 	Heading string
 	// AnnotationPrefix begins the annotations by which resources control their runs, and ends
 	// with a slash; "": ensign-operator.github.io/.

@@ -24,8 +24,8 @@ import (
 //
 // # Functions
 //
-// The functions of options are called by several attempts at once. They get copies of what they
-// are given, and may keep and change them. A panic fails the attempt, or ends it: see Paused. The
+// The functions of options are called by several attempts at once. They get copies of their
+// arguments, and may keep and change them. A panic fails the attempt, or ends it: see Paused. The
 // context ends with the manager, with its lease, and after the watch's timeout; a function that
 // goes on nevertheless holds up the manager's stop.
 //
@@ -61,9 +61,9 @@ func OverrideValues(values map[string]any) WatchOption {
 	}
 }
 
-// TranslateValues makes the values that the content gets of those of the resource: its spec, or
-// what the TranslateValues before has made. Whatever it returns is as untrusted as the spec:
-// templates in it stay text. It may read the cluster, through a client that f has.
+// TranslateValues makes the values that the content gets of those of the resource: its spec, or the
+// result of the TranslateValues before. Its result is as untrusted as the spec: templates in it
+// stay text. It may read the cluster, through a client that f has.
 //
 // The keys are those of the spec. For a role or playbook they become names of variables afterwards:
 // logLevel becomes log_level. (OverrideValues takes names of variables.)
@@ -132,7 +132,7 @@ func Annotation(name string, f func(text string) (values map[string]any, err err
 
 // CodeVersion says which version of the functions of the other options this is. A resource that
 // succeeded with the same version, and with the same content, does not run after a restart. It is
-// the author's word: change it whenever what they do changes, as with the version of the program.
+// the author's word: change it whenever their behavior changes, as with the version of the program.
 func CodeVersion(version string) WatchOption {
 	return func(w *operator.Watch) error {
 		w.Hooks.Version = version
@@ -197,7 +197,7 @@ func ReconcilePeriod(period time.Duration) WatchOption {
 	}
 }
 
-// Timeout ends a run that takes longer, and a function of the options; 0 is no limit.
+// Timeout ends a run that takes longer, and a function of the options; 0 means no limit.
 func Timeout(limit time.Duration) WatchOption {
 	return func(w *operator.Watch) error {
 		w.Timeout = limit

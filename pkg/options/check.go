@@ -16,12 +16,12 @@ type Error struct {
 	// Field is its name in Options, such as "RunDir", or, of controller-runtime's options, with
 	// "ctrl.Options." before it.
 	Field string
-	// Value is the setting as text, "" where it is not what is wrong.
+	// Value is the setting as text, "" where the value is not at fault.
 	Value string
 	Err   error
 }
 
-// Error returns the field, its value, and what is wrong.
+// Error returns the field, its value, and the error.
 func (e *Error) Error() string {
 	if strings.Contains(e.Field, ".") {
 		return e.Named(e.Field)
@@ -37,7 +37,7 @@ func (e *Error) Named(name string) string {
 	return name + ": " + e.Err.Error()
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error of the value.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Check returns everything that is wrong with the settings, alone or together, as far as that is

@@ -1,7 +1,7 @@
 // Package options has the settings of a manager as a Go program gives them. Programs use them by
 // their names in package ensign: ensign.Options.
 //
-// It is a leaf, so that what is below package ensign can name a setting too.
+// It is a leaf, so that packages below package ensign can name a setting too.
 package options
 
 import (
@@ -75,7 +75,7 @@ type Options struct {
 	// more. 0 is 1 GiB, less than 0 no limit.
 	ArtifactsMaxBytes int64
 	// RunIdleTimeout is the longest time without a job event or output before a run is ended as
-	// hung; 0 is no limit.
+	// hung; 0 means no limit.
 	RunIdleTimeout time.Duration
 	// Cold starts each run of Ansible in a new interpreter.
 	Cold bool
@@ -102,7 +102,7 @@ type Options struct {
 	// WatchLabelSelector limits all watches to the CRs with these labels, such as "shard=a" or
 	// "!shard"; "": all CRs. It needs leader election, with a lease for each selector.
 	WatchLabelSelector string
-	// NoOwnerReferences leaves what runs create without an owner reference to the CR.
+	// NoOwnerReferences leaves the objects that runs create without an owner reference to the CR.
 	NoOwnerReferences bool
 	// ConfineToNamespace lets runs write in the namespace of their CR alone.
 	ConfineToNamespace bool
@@ -132,8 +132,8 @@ type Options struct {
 	// name, such as OTEL_EXPORTER_OTLP_ENDPOINT; without them there are no spans.
 	TracerProvider trace.TracerProvider
 
-	// SettingName returns how the messages of runs name a field of Options, such as RunDir, to
-	// whoever reads a log or a status; nil: "Options.RunDir". A program with flags names those.
+	// SettingName returns the name of a field of Options, such as RunDir, in the messages of runs
+	// for readers of a log or a status; nil: "Options.RunDir". A program with flags names those.
 	SettingName func(field string) string
 
 	// TaskEvents says how much of runs the log shows: TaskEventsNothing, TaskEventsTasks, which is

@@ -79,7 +79,7 @@ project could not be checked.`,
 	return cmd
 }
 
-// cluster returns what --cluster asks for, nil without it.
+// cluster returns the cluster for --cluster, nil without it.
 func (f *checkFlags) cluster(o config.Options) (*check.Cluster, error) {
 	switch {
 	case !f.inCluster && (f.as != "" || f.namespace != "" || f.kubeconfig != ""):
@@ -135,8 +135,9 @@ func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) err
 	return nil
 }
 
-// rewrite shows what the findings allow to rewrite and what not, and writes it unless --dry-run is given. JSON and SARIF
-// have the output for themselves: then it goes to standard error.
+// rewrite shows the allowed and the refused rewrites of the findings, and writes the allowed ones
+// unless --dry-run is given. JSON and SARIF have the output for themselves: then it goes to
+// standard error.
 func (f *checkFlags) rewrite(cmd *cobra.Command, r report.Report, dir string) (written bool, err error) {
 	out := cmd.OutOrStdout()
 	if f.output != "text" {

@@ -16,9 +16,9 @@ import (
 // completionPatience is how long a shell waits for the cluster.
 const completionPatience = 2 * time.Second
 
-// completion completes arguments KIND/NAME: kinds from watches.yaml, names from the cluster. What
-// goes wrong completes nothing, without a word. everywhere looks for names in all namespaces
-// where none is given.
+// completion completes arguments KIND/NAME: kinds from watches.yaml, names from the cluster. An
+// error completes nothing, without a message. everywhere looks for names in all namespaces where
+// none is given.
 func (f *fleetFlags) completion(everywhere bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		word, begun, named := strings.Cut(typed, "/")

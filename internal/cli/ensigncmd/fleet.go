@@ -46,7 +46,7 @@ func (f *fleetFlags) options() (config.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Logger = logr.Discard() // What counts is returned.
+	o.Logger = logr.Discard() // The result that counts is returned.
 	o.Env = config.NewEnvironment(os.Environ())
 	if o.Dir, err = os.Getwd(); err != nil {
 		return o, fmt.Errorf("find the working directory: %w", err)
@@ -66,7 +66,7 @@ func (f *fleetFlags) watches(o config.Options) ([]watches.Watch, error) {
 	return list, err
 }
 
-// clusterOf is what these commands need of the cluster.
+// clusterOf has the parts of the cluster that these commands need.
 type clusterOf struct {
 	*cli.Cluster
 
@@ -104,7 +104,7 @@ func connectWith(o config.Options, list []watches.Watch) (*clusterOf, error) {
 	return &clusterOf{cluster, watching, kinds.Finder{Watches: list, Config: cluster.Config}, o}, nil
 }
 
-// targets returns what the arguments KIND or KIND/NAME mean; all kinds if there are none.
+// targets returns the targets of the arguments KIND or KIND/NAME; all kinds if there are none.
 func (c *clusterOf) targets(args []string, group string) (targets []fleet.Target, err error) {
 	if len(args) == 0 {
 		all, err := c.finder.All(group)

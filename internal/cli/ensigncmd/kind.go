@@ -77,7 +77,7 @@ func (f *kindFlags) fetchChart(ctx context.Context, cmd *cobra.Command, program 
 	if err != nil {
 		return nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // Of its own files, in the directory for such.
+	remove = func() { _ = os.RemoveAll(dir) } // The files are its own, in the temporary directory.
 	f.ChartNamed = f.source.Chart
 	if f.Chart, err = f.source.Fetch(ctx, program, dir, cmd.ErrOrStderr()); err != nil {
 		remove()

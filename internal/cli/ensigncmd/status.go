@@ -28,7 +28,7 @@ type statusFlags struct {
 	group  string
 	output string
 	follow bool
-	// notReady leaves out what is ready.
+	// notReady leaves out ready resources.
 	notReady bool
 }
 
@@ -143,10 +143,10 @@ func (f *statusFlags) check(args []string) error {
 	return nil
 }
 
-// view returns what the flags and arguments choose.
+// view returns the view for the flags and arguments.
 func (f *statusFlags) view(args []string) (fleet.View, error) {
 	o, list, err := f.settings()
-	if err == nil && len(args) == 0 && f.group == "" { // Whoever names nothing need not have a cluster to learn it.
+	if err == nil && len(args) == 0 && f.group == "" { // A user who names nothing need not have a cluster to learn it.
 		_, err = (&kinds.Finder{Watches: list}).All("")
 	}
 	if err != nil {

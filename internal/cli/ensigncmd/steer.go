@@ -20,7 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// steerText is what differs between the commands that steer resources.
+// steerText has the differences between the commands that steer resources.
 type steerText struct {
 	verb               fleet.Verb
 	short, long        string
@@ -194,7 +194,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 	return nil
 }
 
-// describe returns what came of an order, and the exit code.
+// describe returns the result of an order in words, and the exit code.
 func (f *steerFlags) describe(outcome content.Outcome, err error) (text string, code int) {
 	switch {
 	case err != nil:

@@ -1,6 +1,6 @@
 // Package managercmd is the command line of the program manager, which runs in a pod. It has few
-// commands, so that the image has only what a manager needs: package ensigncmd has those that
-// people call.
+// commands, so that the image has only the parts that a manager needs: package ensigncmd has those
+// that people call.
 package managercmd
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/cli"
 )
 
-// New returns the commands. Called without one, the program does what run does.
+// New returns the commands. Called without one, the program does the same as run.
 func New(build cli.Build) *cobra.Command {
 	root := newRunCommand(build)
-	root.Use, root.Args = "manager", nil // What is no command is an unknown one.
+	root.Use, root.Args = "manager", nil // Another word is an unknown command.
 	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
 runs a role, playbook or Helm chart for each custom resource (below: resource). A
 run is one execution of that content; a watch is one entry of watches.yaml.

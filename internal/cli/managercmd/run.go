@@ -65,7 +65,7 @@ func checkElection(o config.Options) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "--leader-election-id=", "OPERATOR_NAME="))
 }
 
-// runManager does what any Go program does that has such a manager, with flags in front.
+// runManager works like any Go program with such a manager, with flags in front.
 func runManager(ctx context.Context, o config.Options) error {
 	o = o.WithEnvironment()
 	settings := controllerOptions(o)
