@@ -21,7 +21,7 @@ func chartLinks() map[string]string {
 }
 
 // derive plans the files of a project that are this repository's own except for names: monitoring,
-// network policies and admission rules, the needs of runs in Jobs, and the chart. A project with
+// the network policy, the needs of runs in Jobs, and the chart. A project with
 // reconcilers in Go has no chart: it may have webhooks, whose certificates need more, and its own
 // flags.
 func (p Project) derive(plan *Plan) error {
