@@ -200,7 +200,7 @@ func loopPath(loop *Task, path []string) []string {
 	return slices.Concat([]string{reader.Element}, path)
 }
 
-// Values returns the nodes that the node may stand for: itself, or the definition of the variable
+// Values returns the nodes that the node may stand for: itself, or the nodes that define the variable
 // in its template. known is false where only a run knows that.
 func (i *Index) Values(n *yaml.Node, task *Task) (found []Value, known bool) {
 	return i.values(Value{Node: n}, nil, task, 0)

@@ -12,7 +12,7 @@ import (
 // RefusedError says that the chart has given untrusted text to tpl, or renders objects that nobody
 // could run. Only the writer of the text, or the author of the watch, can fix it.
 type RefusedError struct {
-	// Of is the refused text.
+	// Of has the refused text.
 	Of   order.Refused
 	text string
 }

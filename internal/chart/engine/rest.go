@@ -155,8 +155,8 @@ func (w *work) basis() [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// known returns what informers know of the records of the release and of the objects; false if not
-// all of them are followed.
+// known returns the informers' states of the records of the release and of the objects; false if
+// not all of them are followed.
 func (w *work) known(places []place) (records map[string]Known, objects []Known, live bool) {
 	informers := w.engine.Informers
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")

@@ -223,8 +223,8 @@ func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runne
 	return runner.Result{Outcome: s.failure, Remote: true}, true
 }
 
-// see returns what Kubernetes shows of the run. Until the informers have seen the Job, it is as it was
-// created.
+// see returns the state of the run in Kubernetes. Until the informers have seen the Job, it is as
+// it was created.
 func (r *run) see(c *jobCluster, job *batchv1.Job) view {
 	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, stalled: r.stalled, waited: r.waited, lost: r.lost, now: time.Now()}
 	if v.job != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
-// Known is what an informer knows of an object.
+// Known is an informer's knowledge of an object.
 type Known struct {
 	UID             types.UID
 	ResourceVersion string
@@ -21,7 +21,7 @@ type Known struct {
 	Content string
 }
 
-// Known returns what is known of an object, and the zero Known for one that is not there. live is
+// Known returns the known state of an object, and the zero Known for one that is not there. live is
 // false where no informer sees all changes of such objects: then nothing is known yet. A kind that
 // is asked for is watched from then on, while somebody asks.
 func (c *Children) Known(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
