@@ -29,8 +29,8 @@ import (
 // childrenOfOne is how many children a custom resource has.
 const childrenOfOne = 10
 
-// measureChildren measures a manager that starts before many children, and how soon it
-// takes note of drift. Its runs are no Ansible.
+// measureChildren measures a manager that starts before many children, and how soon it takes note
+// of drift. Its runs do not use Ansible.
 func measureChildren(ctx context.Context, s *session) error {
 	crs, err := s.furnish(ctx, selected())
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *session) drift(ctx context.Context, cr string) (time.Duration, error) {
 // held is the file that a run makes which lives until it is told to end.
 const held = "held"
 
-// play is what this program does as ansible-runner: it succeeds, at once unless the CR wants
-// the run to be held.
+// play replaces ansible-runner in this program: it succeeds, at once unless the CR wants the run to
+// be held.
 func play(r *script.Run) (int, error) {
 	if r.Variables["hold"] == true {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -63,7 +63,7 @@ type figure struct {
 	taken             func(run) time.Duration
 }
 
-// samples are what the runs took.
+// samples are the times of the runs.
 func samples(runs []run, unit time.Duration, taken func(run) time.Duration) (took []float64) {
 	for _, one := range runs {
 		took = append(took, float64(taken(one))/float64(unit))
@@ -79,7 +79,7 @@ func (r role) goal(most float64) *report.Goal {
 	return report.AtMost(most)
 }
 
-// showCosts adds what runs of a role cost in each way, and compares the ways.
+// showCosts adds the costs of a role's runs in each way, and compares the ways.
 func (s *sides) showCosts(of role, line string, runs map[way][]run) {
 	for _, f := range []figure{
 		{
@@ -193,8 +193,8 @@ func (s side) row(crs int) report.Row {
 	return row
 }
 
-// cells measures numbers of CRs with one way and number of slots: without --full what fits
-// into some minutes. What is missing for the goal's number of CRs is estimated.
+// cells measures numbers of CRs with one way and number of slots: without --full as many as fit
+// into some minutes. The rest up to the goal's number of CRs is estimated.
 func (s *sides) cells(ctx context.Context, on side) error {
 	w, reference := on.way, on.operator.roles[0]
 	by, err := s.launch(ctx, on)

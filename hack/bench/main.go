@@ -1,16 +1,15 @@
-// Command bench measures what Ensign promises of its speed and memory, each
-// figure beside what it is held against, and prints a table. `make bench` calls
-// it.
+// Command bench measures the speed and memory that Ensign promises, each figure beside its goal,
+// and prints a table. `make bench` calls it.
 //
 //	bin/bench                          everything, about 35 minutes
 //	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
 //	bin/bench --parts warm --table F   puts what it has measured into a Markdown file
 //
-// A goal that is missed is marked, and with --strict the exit code is 1: times depend
-// on the machine and on what else it does. It always is when something could not be
-// measured. It runs in the root of the source tree, with bin/manager,
-// bin/controlplane and .venv in place: `make bench` makes them.
+// A goal that is missed is marked, and with --strict the exit code is 1: times depend on the
+// machine and on its other load. The exit code is also 1 when something could not be measured. It
+// runs in the root of the source tree, with bin/manager, bin/controlplane and .venv in place: `make
+// bench` makes them.
 //
 // Part warm runs the same roles for the same CRs by ansible-runner alone (plain.go) and by
 // whole managers, whose runs are cold or warm (site.go). It records when each step happens,
@@ -43,7 +42,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/trivial"
 )
 
-// limit is far beyond what it takes, for machines that do much else.
+// limit is far beyond the usual time, for machines with much other load.
 const limit = 3 * time.Hour
 
 func main() {
@@ -59,7 +58,7 @@ func main() {
 	}
 }
 
-// settings are what the flags ask for: parse says what each means.
+// settings are the values of the flags: parse has the meaning of each.
 type settings struct {
 	parts                                                                             []string
 	json, strict, full                                                                bool
@@ -171,7 +170,7 @@ func (s settings) show(r report.Report, out io.Writer) error {
 	return err
 }
 
-// bench is what the parts have in common.
+// bench is the common state of the parts.
 type bench struct {
 	settings settings
 	progress io.Writer
@@ -208,7 +207,7 @@ func open(s settings, progress io.Writer) (*bench, error) {
 // project is the operator project that most is measured with.
 func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench", "project") }
 
-// machine says where this runs, with what, and whether it had the machine to itself.
+// machine says where this runs, with which programs, and whether it had the machine to itself.
 func (b *bench) machine() string {
 	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()) + b.about + b.load
 }

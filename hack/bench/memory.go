@@ -84,7 +84,7 @@ func (s *session) release(ctx context.Context, names []string, condition string)
 	if err != nil {
 		return fmt.Errorf("label the custom resources: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // Far beyond what it takes.
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // Far beyond the usual time.
 	defer cancel()
 	return s.until(ctx, fmt.Sprintf("%d resources have condition %s", len(names), condition), time.Second, func(ctx context.Context) (bool, error) {
 		list := listOf(benchKind("Bench"))
@@ -113,9 +113,9 @@ func resource(name string, runnable bool) *unstructured.Unstructured {
 	return harness.Custom(benchKind("Bench"), namespace, name, spec)
 }
 
-// idle adds a row with the resident memory of a manager, which what came before has brought
-// to rest, once that is steady: when 5 s of samples lie within 1 %. A Go program gives memory
-// back bit by bit, so that the wait has an end where it never is.
+// idle adds a row with the resident memory of a manager at rest, once that is steady: when 5 s of
+// samples lie within 1 %. before is the error of the work that has brought it to rest. A Go program
+// gives memory back bit by bit, so that the wait has an end where it never is steady.
 func (s *session) idle(ctx context.Context, before error, row report.Row) error {
 	if before != nil {
 		return before

@@ -21,7 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// load is what a manager has done since its start.
+// load is the manager's work since its start.
 type load struct {
 	cpu                              time.Duration
 	requests, reconciled, runs, warm float64

@@ -31,7 +31,7 @@ type plain struct {
 	process atomic.Int64 // ansible-runner's, of the last run
 }
 
-// findPlain finds the environment, and what is installed there.
+// findPlain finds the environment, and the programs that are installed there.
 func findPlain(ctx context.Context, by side) (*plain, error) {
 	env, err := pyenv.Find(pyenv.Search{Dir: by.root, Environ: os.Environ()})
 	if err != nil {
@@ -43,8 +43,8 @@ func findPlain(ctx context.Context, by side) (*plain, error) {
 	return p, errors.Join(err, os.MkdirAll(filepath.Join(p.home, "tmp"), 0o700), os.MkdirAll(filepath.Join(p.home, "home"), 0o700))
 }
 
-// change runs the role for so many CRs, which need not change, as many at once as there
-// are slots. Of its runs it tells the start and the end.
+// change runs the role for so many CRs, which need not change, as many at once as there are slots.
+// It returns the start and the end of its runs.
 func (p *plain) change(ctx context.Context, r role, crs int) (done batch, err error) {
 	private := make([]string, crs)
 	for i, name := range r.names(crs) {

@@ -32,8 +32,7 @@ type run struct {
 	cpu              time.Duration
 }
 
-// record reads what the manager kept of the one run that a CR has had since it was
-// changed.
+// record reads the manager's record of the one run that a CR has had since it was changed.
 func record(directory string, changed time.Time) (run, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -137,9 +136,9 @@ func launchesOf(metrics string, sign int) launches {
 // tick is the unit of the kernel's times of processes: USER_HZ is 100 everywhere.
 const tick = 10 * time.Millisecond
 
-// treeTime is the processor time of a live process and of all that ever descended from
-// it, but for what ended and was waited for by nobody of the tree. Differences of it are
-// true to a tick for each live process.
+// treeTime is the processor time of a live process and of all its descendants, except for ended
+// ones that no process of the tree has waited for. Differences of it are true to a tick for each
+// live process.
 func treeTime(root int) (total time.Duration, err error) {
 	processes := harness.Tree(root)
 	for _, p := range processes {
@@ -161,8 +160,9 @@ func ownTime(pid int) (time.Duration, error) {
 	return tick * time.Duration(stat.UTime+stat.STime), err
 }
 
-// memory is what a manager's processes need, in MiB of proportional set size: when no run
-// is live, the servers for warm runs and all of them, and the most while runs were live.
+// memory is the memory of a manager's processes, in MiB of proportional set size. It has the
+// servers for warm runs alone and all processes when no run is live, and the most while runs were
+// live.
 type memory struct{ servers, idle, peak float64 }
 
 // treeMemory is the proportional set size, in MiB, of those processes of a tree whose command
@@ -170,7 +170,7 @@ type memory struct{ servers, idle, peak float64 }
 func treeMemory(root int, text string) float64 {
 	var bytes uint64
 	for _, stat := range harness.Tree(root) {
-		p, _ := procfs.NewProc(stat.PID) // What has ended needs none, and has no line.
+		p, _ := procfs.NewProc(stat.PID) // A process that has ended needs none, and has no line.
 		if line, _ := p.CmdLine(); strings.Contains(strings.Join(line, " "), text) {
 			rollup, _ := p.ProcSMapsRollup()
 			bytes += rollup.Pss
@@ -179,8 +179,8 @@ func treeMemory(root int, text string) float64 {
 	return float64(bytes) / (1 << 20)
 }
 
-// measure takes the memory of a tree before and while work is done. What samples cost is part
-// of the work.
+// measure takes the memory of a tree before and while work is done. The cost of samples is part of
+// the work.
 func measure(root func() int, work func() error) (m memory, err error) {
 	m.servers, m.idle = treeMemory(root(), "/serve.py "), treeMemory(root(), "")
 	end := harness.Every(20*time.Millisecond, func() { m.peak = max(m.peak, treeMemory(root(), "")) })

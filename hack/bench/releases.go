@@ -30,7 +30,7 @@ const (
 	objectsOfOne = 4
 )
 
-// resting is a manager of releases, and what it asks of the API server.
+// resting is a manager of releases, and the count of its requests to the API server.
 type resting struct {
 	*session
 
@@ -141,8 +141,8 @@ func (r *resting) compared(ctx context.Context) error {
 
 func isDryRun(r apiproxy.Request) bool { return r.Write() && len(r.Query["dryRun"]) > 0 }
 
-// rest adds what periods without a change cost. A write is an error. The manager's own notes, which
-// it looks at once a minute, are not counted.
+// rest adds the costs of periods without a change. A write is an error. The manager's own notes,
+// which it looks at once a minute, are not counted.
 func (r *resting) rest(ctx context.Context) error {
 	r.say("releases: %d periods of %s", releasePeriods, releasePeriod)
 	var cpu, reads, dryRuns []float64
@@ -153,7 +153,7 @@ func (r *resting) rest(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(releasePeriod): // It is what is measured.
+		case <-time.After(releasePeriod): // The period is measured.
 		}
 		after, afterErr := treeTime(r.manager.PID())
 		if err := errors.Join(err, afterErr); err != nil {

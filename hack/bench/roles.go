@@ -76,8 +76,8 @@ func (r role) change(at time.Time) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"annotations":{"ansible.sdk.operatorframework.io/reconcile-requested-at":%q}}}`, stamp)
 }
 
-// names are those of so many CRs. What belongs to a CR has its name, so that no two
-// roles have the same.
+// names are the names of so many CRs. The objects of a CR have its name, so that no two roles have
+// the same.
 func (r role) names(crs int) []string { return names(r.name, crs) }
 
 func listOf(kind schema.GroupKind) *unstructured.UnstructuredList {

@@ -23,7 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/trivial"
 )
 
-// scaleTable is the table of what one manager carries.
+// scaleTable is the table of one manager's scale.
 const scaleTable = "scale"
 
 var (
@@ -220,7 +220,7 @@ func (m multitude) rest(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(m.settings.rest): // It is what is measured.
+	case <-time.After(m.settings.rest): // The rest is measured.
 	}
 	after, err := m.sample(ctx)
 	if err != nil {
@@ -233,7 +233,7 @@ func (m multitude) rest(ctx context.Context) error {
 	return nil
 }
 
-// remains measures what is kept outside of the manager's memory.
+// remains measures the data outside of the manager's memory.
 func (m multitude) remains(ctx context.Context) error {
 	objects := 0.0
 	for _, kind := range []schema.GroupVersionKind{

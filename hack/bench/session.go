@@ -41,7 +41,7 @@ type session struct {
 
 	title    string
 	fail     context.CancelCauseFunc // Ends the part when something of it ends.
-	stops    []func() error          // what is to be done at its end
+	stops    []func() error          // functions to call at its end
 	cluster  *controlplane.Cluster
 	client   client.WithWatch
 	manager  *harness.Manager // the last one, whose log an error quotes
@@ -49,7 +49,7 @@ type session struct {
 	rows     []report.Row
 }
 
-// measure measures a part, and gives what it has measured also with an error.
+// measure measures a part, and returns the figures also with an error.
 func (b *bench) measure(parent context.Context, p part) ([]report.Row, error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -164,7 +164,7 @@ func (s *session) until(ctx context.Context, what string, interval time.Duration
 	return nil
 }
 
-// count counts what in the manager's log matches the expression.
+// count counts the matches of the expression in the manager's log.
 func (s *session) count(expression string) (int, error) {
 	log, err := s.manager.Log()
 	return len(regexp.MustCompile(expression).FindAllString(log, -1)), err

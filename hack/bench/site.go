@@ -21,14 +21,14 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// batch is what came of CRs that were changed at once.
+// batch is the result of CRs that were changed at once.
 type batch struct {
 	// runs are one for each CR, in no order.
 	runs []run
 	// wall is the time from the first change to the last status.
 	wall time.Duration
-	// cpu is the processor time, meanwhile, of the manager with all its processes:
-	// runs, the servers of warm ones, and what those fork.
+	// cpu is the processor time in this time of the manager with all its processes: runs, the
+	// servers of warm ones, and their forks.
 	cpu      time.Duration
 	launches launches
 	// after is how the manager stands at the end.
@@ -42,7 +42,7 @@ type standing struct {
 	resident float64
 }
 
-// site is a manager that looks after the CRs of a side.
+// site is a manager of the CRs of a side.
 type site struct {
 	*harness.Manager
 	side
@@ -77,7 +77,7 @@ func startSite(ctx context.Context, by side) (*site, error) {
 	if !by.way.warm() {
 		return s, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // Far beyond what it takes.
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // Far beyond the usual time.
 	defer cancel()
 	for {
 		done, err := s.change(ctx, by.operator.roles[0], 1)
@@ -147,7 +147,7 @@ func (s *site) change(ctx context.Context, r role, crs int) (done batch, err err
 	return done, s.account(ctx, &done, 1)
 }
 
-// account adds what the manager has counted up to now, or takes it away: sign is 1 or -1.
+// account adds the manager's counts up to now, or takes them away: sign is 1 or -1.
 func (s *site) account(ctx context.Context, to *batch, sign int) error {
 	metrics, err := s.Metrics(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const (
 	// tracedRuns are the CRs that change at once for one sample: so many that the unit in which the
-	// kernel tells processor time does not count. Of those there are moreRounds times as many as there
-	// are rounds of other parts.
+	// kernel tells processor time does not count. Such samples have moreRounds times as many rounds
+	// as other parts.
 	tracedRuns, moreRounds = 5, 8
 	// mostOfUntraced is the goal of a run with traces, as a part of one without.
 	mostOfUntraced = 1.02
@@ -63,9 +63,9 @@ func (s *sides) trace(ctx context.Context) error {
 	return nil
 }
 
-// showTraced adds what runs take without and with traces, and compares them. Traces are the work of the
-// manager's own process. So what that takes more, added to whole runs, has less of a busy machine's noise
-// than the comparison of all processes.
+// showTraced adds the times of runs without and with traces, and compares them. The manager's own
+// process makes the traces. So its additional time, added to whole runs, has less of a busy
+// machine's noise than the comparison of all processes.
 func (s *sides) showTraced(batches map[way][]batch) {
 	const cpu, own = "CPU", "CPU of the manager itself"
 	all := map[string]map[way][]float64{}
@@ -100,8 +100,8 @@ func (s *sides) showTraced(batches map[way][]batch) {
 	s.add(report.Row{Name: "CPU, with what the manager itself takes more / warm", Goal: report.AtMost(mostOfUntraced), Mean: true}.Paired(traced, whole))
 }
 
-// received adds how many spans runs have had, which ends the managers: they send what is left. Where a
-// run has none, the figures are not what they are called.
+// received adds how many spans runs have had. It ends the managers, so that they send the rest. If
+// a run has none, the figures do not match their names.
 func (s *sides) received(to *collector.Collector) error {
 	if err := s.dismiss(); err != nil {
 		return err

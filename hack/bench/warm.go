@@ -40,7 +40,7 @@ func (w way) one() string { return strings.TrimSuffix(string(w), " runs") }
 
 // operator is a project, one of its files of watches, and the roles of it that are run.
 type operator struct {
-	title            string // what names of rows end with, where it matters whose they are
+	title            string // the end of the names of rows, where it matters whose they are
 	project, watches string
 	roles            []role
 	env              []string // of its manager
@@ -179,9 +179,9 @@ func (s *sides) change(ctx context.Context, w way, by runner, r role, crs int) (
 	return done, err
 }
 
-// share is that of the runs which were surely warm from their beginning to their end: each
-// module that was not may have been another run's. Where the share is too small, the other
-// figures are not what they are called.
+// share is the share of the runs which were surely warm from their beginning to their end: each
+// module that was not may have been another run's. If it is too small, the other figures do not
+// match their names.
 func (s *sides) share(context.Context) error {
 	l := s.launches
 	share := 100 * float64(max(0, l.Warm-l.Refused)) / float64(max(1, l.Warm+l.Cold))

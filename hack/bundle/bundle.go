@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// labels formats each name and value that say what the bundle is. The Lifecycle
-// Manager reads in the image's metadata, and in a file of it, what the image is.
+// labels formats each name and value that describe the bundle. The Lifecycle Manager reads in the
+// image's metadata, and in a file of it, the kind of the image.
 func labels(format string) string {
 	var text strings.Builder
 	for _, label := range [][2]string{

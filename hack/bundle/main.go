@@ -1,10 +1,10 @@
-// Command bundle writes what is derived from config/: install.yaml, and the bundle for the
-// Operator Lifecycle Manager, bundle/. It contacts nothing, and what it writes depends on
-// config/ and its flags alone.
+// Command bundle writes the files that are derived from config/: install.yaml, and the bundle for
+// the Operator Lifecycle Manager, bundle/. It contacts nothing, and its output depends on config/
+// and its flags alone.
 //
 //	go run . [-root ../..] [-out ../../dist] [-image ensign:dev] [-version 1.2.3] install|bundle …
 //
-// "bundle" validates what it has written.
+// "bundle" validates its output.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(what, root, out, image, version string) error {
 			return err
 		}
 		dir := filepath.Join(out, "bundle")
-		// What is there may have files that are not made any more.
+		// The directory may have files that are not made any more.
 		if err := errors.Join(os.RemoveAll(dir), made.write(out)); err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ func validate(dir string) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", dir, err)
 	}
-	// All of the library's but the one that looks at images, which is no matter of the
-	// bundle alone, and those that have a newer form here.
+	// All validators of the library, except the one that looks at images, which are outside of the
+	// bundle, and those that have a newer form here.
 	validators := interfaces.Validators{
 		validation.ClusterServiceVersionValidator,
 		validation.CustomResourceDefinitionValidator,

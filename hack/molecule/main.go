@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// ground is what the scenarios run on.
+// ground has the servers that the scenarios run on.
 type ground struct {
 	root    string
 	began   time.Time
@@ -123,7 +123,7 @@ func (g *ground) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// play runs a scenario, and fails early when what it runs on ends.
+// play runs a scenario, and fails early when its server ends.
 func (g *ground) play(ctx context.Context, s scenario) error {
 	if s.manager && g.manager == nil {
 		if err := g.startManager(ctx); err != nil {
@@ -156,7 +156,8 @@ func (g *ground) play(ctx context.Context, s scenario) error {
 	return err
 }
 
-// command is one that knows the server and the cluster. It ends, with what it started, by the context.
+// command is one that knows the server and the cluster. The context ends it and the processes that
+// it started.
 func (g *ground) command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, path, args...)
 	command.Dir = g.root

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// exported returns the comments of what a Go file exports, and the one of its package, as
+// exported returns the comments of a Go file's exported names, and the one of its package, as
 // Markdown. Each line stands where it stands in the file; all other lines are empty. A name at the
-// beginning of its own comment is code: it is no word of the sentence that can be chosen. exported
-// returns "" where there is no such comment.
+// beginning of its own comment is code: the author cannot choose that word. exported returns ""
+// where there is no such comment.
 func exported(source []byte) (string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)

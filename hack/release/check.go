@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// check reports what of a release does not fit together.
+// check reports the parts of a release that do not fit together.
 func check(dir, version string) error {
 	images, err := imagesOf(dir)
 	if err != nil {

@@ -52,8 +52,8 @@ func run(args []string, out io.Writer) error {
 	}
 }
 
-// notesOf returns the section of a changelog: what stands below "## SECTION", or "## SECTION (date)", until the next
-// heading of that level.
+// notesOf returns the section of a changelog: the lines below "## SECTION", or "## SECTION (date)",
+// until the next heading of that level.
 func notesOf(text, section string) (string, error) {
 	var notes strings.Builder
 	found := false
@@ -76,7 +76,7 @@ func notesOf(text, section string) (string, error) {
 	return strings.TrimSpace(notes.String()) + "\n", nil
 }
 
-// table prints what the release has.
+// table prints the contents of the release.
 func table(dir string, out io.Writer) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// component is a part of what is released, in CycloneDX's form.
+// component is a part of the release, in CycloneDX's form.
 type component struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
@@ -23,8 +23,8 @@ type component struct {
 	PURL    string `json:"purl,omitempty"`
 }
 
-// writeSBOM lists what a tar of a file system has: Go modules of its programs, packages of Debian and of Python,
-// collections of Ansible.
+// writeSBOM lists the components in a tar of a file system: Go modules of its programs, packages of
+// Debian and of Python, collections of Ansible.
 func writeSBOM(out io.Writer, name, version string, archive io.Reader) error {
 	components, err := componentsOf(tar.NewReader(archive))
 	if err != nil {
@@ -72,7 +72,7 @@ func componentsOf(archive *tar.Reader) ([]component, error) {
 	return components, nil
 }
 
-// readerOf returns what reads the components of a file; nil where the file names none.
+// readerOf returns the function that reads the components of a file; nil where the file names none.
 func readerOf(name string, header *tar.Header) func([]byte) []component {
 	dir, base := path.Split(name)
 	switch {

@@ -62,8 +62,8 @@ func look(dir string, out io.Writer) (int, error) {
 	return found, nil
 }
 
-// read returns what git stores of a path: a file's content, a link's target, nothing of the
-// directory of a submodule.
+// read returns git's content of a path: a file's content, a link's target, nothing of the directory
+// of a submodule.
 func read(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -134,8 +134,8 @@ func compiled(name string, content []byte) string {
 }
 
 // places finds paths that only one machine has. A path begins after none of these letters:
-// "dir/home/x" and "$place/work" do not lead from the root. What containers and programs agree
-// on is no such path: /opt/ansible, ~/.cache, /root/.kube.
+// "dir/home/x" and "$place/work" do not lead from the root. Paths on which containers and programs
+// agree do not count: /opt/ansible, ~/.cache, /root/.kube.
 var places = regexp.MustCompile(`(?:^|[^\w.$)}>/~-])` +
 	`(/(?:home|Users|work|workspace|builds)/([\w-][\w.-]*)/?[\w.-]*|/root/\w[\w.-]*|/(?:var/folders|private/var)/[\w.-]+|(?i:[a-z]:\\+users\\+\w+))`)
 

@@ -63,7 +63,7 @@ func (r Report) Table(w io.Writer) error {
 	return err
 }
 
-// Markdown returns the tables of what has a cell, and one that says which goals are met.
+// Markdown returns the tables of the rows with a cell, and one that says which goals are met.
 func (r Report) Markdown() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", r.Machine)

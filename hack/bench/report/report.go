@@ -1,5 +1,5 @@
-// Package report holds what a benchmark has measured, as rows with goals, and the forms
-// in which they are printed. It measures nothing itself.
+// Package report holds the measurements of a benchmark, as rows with goals, and the forms in which
+// they are printed. It measures nothing itself.
 package report
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Report is what one call measured.
+// Report has the measurements of one call.
 type Report struct {
 	// Machine says in one line where and under which circumstances.
 	Machine string `json:"machine"`
@@ -20,10 +20,10 @@ type Report struct {
 
 // Row is one figure.
 type Row struct {
-	// Part is what the figure belongs to; rows of one part stand together.
+	// Part is the part to which the figure belongs; rows of one part stand together.
 	Part string `json:"part"`
 	Name string `json:"name"`
-	// Value is the figure, and Low and High what the samples lay between.
+	// Value is the figure, and Low and High the range of the samples.
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
@@ -44,11 +44,11 @@ type Row struct {
 	Cell Cell `json:"-"`
 }
 
-// Cell is the place of a figure in a table of Markdown. Tables, lines and columns stand in
-// the order in which the rows first name them. The zero value is no place.
+// Cell is the place of a figure in a table of Markdown. Tables, lines and columns stand in the
+// order in which the rows first name them. The zero value means none.
 type Cell struct{ Table, Line, Column string }
 
-// Goal is what a figure is held against: one of these, the other one is 0.
+// Goal is the goal of a figure: one of these, the other one is 0.
 type Goal struct {
 	AtMost  float64 `json:"atMost,omitempty"`
 	AtLeast float64 `json:"atLeast,omitempty"`
@@ -65,7 +65,7 @@ func AtMost(limit float64) *Goal {
 // AtLeast is the goal of a figure that should be large.
 func AtLeast(limit float64) *Goal { return &Goal{AtLeast: limit} }
 
-// Of returns the row with the median of samples, or their mean, and what they lie between.
+// Of makes the row with the median of samples, or their mean, and their range.
 func (r Row) Of(samples ...float64) Row {
 	r.Value, r.Low, r.High = r.center(samples), slices.Min(samples), slices.Max(samples)
 	return r

@@ -1,5 +1,5 @@
-// Command provisioner makes a directory of the node for each PVC of the class
-// "local", and removes it with the PVC: what a cloud's storage does, on one node.
+// Command provisioner makes a directory of the node for each PVC of the class "local", and removes
+// it with the PVC: the work of a cloud's storage, on one node.
 package main
 
 import (
