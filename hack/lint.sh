@@ -4,7 +4,7 @@
 #   hack/lint.sh check      every linter; nothing is changed
 #   hack/lint.sh formats    fails when a file is not formatted
 #   hack/lint.sh modules    fails when a go.mod or go.sum is not tidy
-#   hack/lint.sh prose      fails when documents, help, comments of exported Go, errors or log lines break a rule of hack/vale
+#   hack/lint.sh prose      fails when documents, help, comments, errors or log lines break a rule of hack/vale
 #   hack/lint.sh fmt        formats
 set -euo pipefail
 
@@ -77,7 +77,7 @@ derived() {
   rm -rf "$dir"
 }
 
-# prose has Vale read what people read: documents, help, the comments of exported Go, errors and log lines.
+# prose has Vale read what people read: documents, help, comments, errors and log lines.
 prose() {
   local dir status=0
   dir=$(mktemp -d)

@@ -4,8 +4,9 @@
 //	go run ./hack/prose DIR
 //
 // DIR/help gets a file for each command, with its help. For each Go file that is not a test,
-// DIR/comments gets the comments of what it exports; for the product, DIR/messages gets the texts of its errors and log lines,
-// and DIR/all all of its comments. Each is on the line that it has in the Go file. It judges nothing.
+// DIR/comments gets the comments of exported names. DIR/all gets all comments of the product and of
+// hack, and DIR/messages the texts of the product's errors and log lines. Each text is on the line
+// that it has in the Go file. Vale alone judges them.
 package main
 
 import (
@@ -35,6 +36,8 @@ func main() {
 	}
 	for _, root := range []string{"cmd", "internal", "pkg"} {
 		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "messages"), ".msg", messages))
+	}
+	for _, root := range []string{"cmd", "hack", "internal", "pkg"} {
 		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "all"), ".cmt", comments))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -63,8 +66,8 @@ func writeHelp(dir string) error {
 	return errors.Join(errs...)
 }
 
-// help returns what the help of a command says, in paragraphs: what it does, a paragraph for each
-// flag, and the environment variables. What is in the help of another command too, seen has.
+// help returns the help of a command in paragraphs: its text, a paragraph for each flag, and the
+// environment variables. seen has the paragraphs that are in the help of another command too.
 func help(command *cobra.Command, seen map[string]bool) string {
 	paragraphs := []string{command.Short, command.Long}
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -91,7 +94,7 @@ func help(command *cobra.Command, seen map[string]bool) string {
 	return text.String()
 }
 
-// writeEach writes what texts finds in each Go file below root.
+// writeEach writes the result of texts for each Go file below root.
 func writeEach(root, dir, ending string, texts func([]byte) (string, error)) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

@@ -111,7 +111,7 @@ func f() error {
 	if diff := cmp.Diff(want, strings.FieldsFunc(got, func(r rune) bool { return r == '\n' })); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := comments([]byte("package a\n\n//nolint:x // Not read.\nvar b = 1 // Read.\n\n// c is read.\nfunc c() {}\n")); err != nil || got != "\n\n\nRead.\n\nc is read.\n" {
+	if got, err := comments([]byte("package a\n\n//nolint:x // Not read.\nvar b = 1 // Read.\n\n// c is read.\nfunc c() {}\n")); err != nil || got != "\n\n\nRead.\n\n`c` is read.\n" {
 		t.Errorf("got %q (error %v)", got, err)
 	}
 	if got, err := messages([]byte("package a\n\nvar b = \"no message\"\n")); err != nil || got != "" {

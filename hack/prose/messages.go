@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// messages returns the texts that a Go file gives to errors and to the log: what errors.New, fmt.Errorf
-// and the methods Info and Error of a logger get. Each text stands on its line of the file; all other
-// lines are empty. messages returns "" where there is no such text.
+// messages returns the texts that a Go file gives to errors and to the log: the texts of
+// errors.New, fmt.Errorf and the methods Info and Error of a logger. Each text stands on its line
+// of the file; all other lines are empty. messages returns "" where there is no such text.
 func messages(source []byte) (string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
@@ -52,12 +52,30 @@ func comments(source []byte) (string, error) {
 		return "", err
 	}
 	lines := make([]string, files.File(file.FileStart).LineCount())
+	names := documented(file)
 	for _, group := range file.Comments {
 		for i, text := range texts(group) {
+			if i == 0 {
+				text = quoted(text, names)
+			}
 			lines[files.Position(group.List[i].Slash).Line-1] = text
 		}
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// documented returns the names of a file's functions, methods and fields.
+func documented(file *ast.File) (names []*ast.Ident) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncDecl:
+			names = append(names, node.Name)
+		case *ast.Field:
+			names = append(names, node.Names...)
+		}
+		return true
+	})
+	return names
 }
 
 // textOf returns which argument of a call is the text.
