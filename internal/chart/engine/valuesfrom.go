@@ -124,7 +124,8 @@ func (w *work) readSources(ctx context.Context, s site) (found []values.From, er
 	return found, nil
 }
 
-// readSource returns the object of a source, with what sources need of it alone; nil if there is none.
+// readSource returns the object of a source, with only the parts that sources need; nil if there is
+// none.
 func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSource) (*unstructured.Unstructured, error) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	if source.Kind == watches.SecretKind {
