@@ -49,7 +49,7 @@ func newBackend(v visits) http.Handler {
 func (b *backend) visit(w http.ResponseWriter, r *http.Request) {
 	var asked visit
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&asked); err != nil || len(asked.From) > mostAddress {
-		http.Error(w, "This is no visit.", http.StatusBadRequest)
+		http.Error(w, "Invalid visit.", http.StatusBadRequest)
 		return
 	}
 	began := time.Now()

@@ -23,7 +23,7 @@ UNITS = {
 def seconds(duration: str) -> float:
     """Return how long a duration such as 24h or 1h30m is."""
     if not re.fullmatch(r"(\d+(\.\d+)?[hms])+", duration, re.ASCII):
-        raise ValueError(f'"{duration}" is no duration such as "24h" or "1h30m"')
+        raise ValueError(f'invalid duration "{duration}": use for example "24h" or "1h30m"')
     return sum(float(number) * SECONDS[unit] for number, unit in re.findall(r"([\d.]+)([hms])", duration))
 
 

@@ -37,7 +37,7 @@ def test_wait(last: dict[str, Any], generation: int, interval: str, want: int) -
 
 @pytest.mark.parametrize("interval", ["", "24", "1d", "-1h", "1h "])
 def test_what_is_no_duration(interval: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="invalid duration"):
         filters.wait(LAST, 3, interval, NOW)
 
 

@@ -63,8 +63,8 @@ def marks_claims(state: Object, mark: str) -> bool:
 def mysqlcluster_directory_faults(objects: list[Object], mark: str) -> list[str]:
     """Say which object has a data directory that no upgrade has made: a server would begin there with no data."""
     return [
-        f'the annotation {mark} of {found["kind"]} {found["metadata"]["name"]} is "{said}", which is no directory of'
-        " a server's data, such as mysql or mysql-9.7"
+        f'the annotation {mark} of {found["kind"]} {found["metadata"]["name"]} is "{said}":'
+        " use the data directory of a server, for example mysql or mysql-9.7"
         for found in objects
         if (said := (found["metadata"].get("annotations") or {}).get(mark)) is not None
         and not re.fullmatch(r"mysql(-[0-9]{1,4}\.[0-9]{1,4})?", said)

@@ -130,7 +130,7 @@ def segment(option: str, value: str) -> str:
 def root(api_version: str) -> str:
     """Return the path of a version of an API group, or raise APIError where it is none."""
     if not re.fullmatch(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[a-z0-9]+", api_version):
-        raise APIError(f'api_version: "{api_version}" is no version such as "v1" or "apps/v1"')
+        raise APIError(f'api_version: invalid version "{api_version}": use for example "v1" or "apps/v1"')
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 

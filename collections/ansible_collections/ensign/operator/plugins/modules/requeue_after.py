@@ -82,7 +82,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec={"time": {"type": "str", "required": True}}, supports_check_mode=True)
     period: str = module.params["time"]
     if nanoseconds(period) < 1:
-        module.fail_json(msg=f'time: "{period}" is no positive duration such as "90s" or "1h30m"')
+        module.fail_json(msg=f'time: invalid duration "{period}": write a positive one such as "90s" or "1h30m"')
     if "ENSIGN_MANAGER" in os.environ:
         module.exit_json(changed=False, period=period)
     note = f"outside of an operator's run: nothing runs again after {period}"

@@ -48,7 +48,7 @@ def test_what_go_reads_is_taken_as_it_is(run: Run, time: str, check: bool) -> No
 def test_what_is_no_positive_duration_of_go_fails(run: Run, time: str) -> None:
     result = run(requeue_after.main, time=time)
     assert result["failed"]
-    assert f'"{time}" is no positive duration' in result["msg"]
+    assert f'time: invalid duration "{time}": write a positive one' in result["msg"]
     assert "period" not in result
 
 
