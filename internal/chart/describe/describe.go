@@ -155,8 +155,8 @@ type Rendered struct {
 // releaseName is the name of the release, and its namespace, in the rendered text.
 const releaseName = "sample"
 
-// patience bounds the rendering: templates may loop forever.
-const patience = time.Minute
+// renderTimeout bounds the rendering: templates may loop forever.
+const renderTimeout = time.Minute
 
 // Render renders the chart at the absolute path by the program chart-exec, as the manager
 // would for a CR with the spec: without its cluster, so that lookup finds nothing.
@@ -166,7 +166,7 @@ func Render(ctx context.Context, chartExec, path string, spec map[string]any) (r
 		return r, fmt.Errorf("render the chart: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()
 	out, err := execute(ctx, chartExec, dir, order.Order{Action: order.Render, Chart: path, Name: releaseName, Namespace: releaseName, Values: spec}, func(cmd *exec.Cmd) {
 		cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir}

@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// patience bounds the evaluation: templates may loop for ever.
-const patience = time.Minute
+// timeout bounds the evaluation: templates may loop for ever.
+const timeout = time.Minute
 
 // Evaluate has chart-exec evaluate templates of the author of a watch, with the manager's
 // environment, and returns a result for each.
@@ -34,7 +34,7 @@ func (r *Runner) Evaluate(texts []string) (results []order.Evaluated, err error)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd, stderr := exec.CommandContext(ctx, r.Binary, file), &bytes.Buffer{}
 	cmd.Env, cmd.Stderr = r.Env, stderr

@@ -76,8 +76,8 @@ func newManagers(addresses, publicKey string, log logr.Logger) (*managers, error
 type client struct {
 	*managers
 
-	// patience is how long it looks for the manager; 0 means until the request's context ends.
-	patience time.Duration
+	// timeout is how long it looks for the manager; 0 means until the request's context ends.
+	timeout time.Duration
 }
 
 // RoundTrip implements http.RoundTripper. The host of the request's URL is ignored.
@@ -93,7 +93,7 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 			why = err
 		}
 		c.sayAway(why)
-		if c.patience > 0 && time.Since(began)+pause > c.patience {
+		if c.timeout > 0 && time.Since(began)+pause > c.timeout {
 			return nil, why
 		}
 		select {

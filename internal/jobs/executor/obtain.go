@@ -71,7 +71,7 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 				return nil, err
 			}
 		}
-		made, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Create(ctx, job, metav1.CreateOptions{}) })
+		made, err := retryRequest(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Create(ctx, job, metav1.CreateOptions{}) })
 		if !apierrors.IsAlreadyExists(err) {
 			return made, explain(err)
 		}
@@ -85,7 +85,7 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 // nil if there is no such Job. Then any other Job and its pod are gone. It returns an error if ctx
 // ends first.
 func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
-	there, err := patiently(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
+	there, err := retryRequest(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
 	switch {
 	case apierrors.IsNotFound(err) && !r.resumes:
 		sleep(ctx, requestPause) // The name was taken a moment ago.
@@ -133,8 +133,8 @@ const outage = time.Minute
 // requestPause is the pause before a request is repeated, and quotaPause where a quota has to have room first.
 const requestPause, quotaPause = time.Second, 5 * time.Second
 
-// patiently repeats a request while the API server does not answer, or a quota is used up, and says so.
-func patiently[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
+// retryRequest repeats a request while the API server does not answer, or a quota is used up, and says so.
+func retryRequest[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
 	until := time.Now().Add(outage)
 	for {
 		answer, err := request()

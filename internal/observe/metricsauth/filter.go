@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// patience bounds a review, with the wait for its turn. A scraper waits 10 s by default.
-	patience = 10 * time.Second
+	// reviewTimeout bounds a review, with the wait for its turn. A scraper waits 10 s by default.
+	reviewTimeout = 10 * time.Second
 	// allowedFor is how long a reader may go on after the loss of its token or right, refusedFor
 	// how long it is refused after it got them.
 	allowedFor = time.Minute
@@ -133,7 +133,7 @@ func (r *reviewer) review(req *http.Request) (status int, err error) {
 	if status, known := r.known(key); known {
 		return status, nil
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), patience)
+	ctx, cancel := context.WithTimeout(req.Context(), reviewTimeout)
 	defer cancel()
 	select {
 	case r.turns <- struct{}{}:
