@@ -15,9 +15,9 @@ var (
 	// errDeleted ends the run of a CR that is being deleted and has no finalizer
 	// of ours.
 	errDeleted error = unwanted("the custom resource is being deleted")
-	// errWithdrawn ends the run of a CR that is being deleted, where the finalizer's run need not
+	// errSuperseded ends the run of a CR that is being deleted, where the finalizer's run need not
 	// wait for its end. It does not end that one.
-	errWithdrawn = fmt.Errorf("the finalizer runs next: %w", errDeleted)
+	errSuperseded = fmt.Errorf("the finalizer runs next: %w", errDeleted)
 	// errCanceled ends a run because the CR's annotation asks for that.
 	errCanceled error = unwanted("it was canceled by the annotation " + cancelSuffix)
 	// errAbandoned ends the run of a CR that is to go without its finalizer.

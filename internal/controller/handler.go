@@ -86,7 +86,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	case abandoned(h.watch, e.ObjectNew):
 		end = errAbandoned
 	case deleting && h.watch.ContentKind().Yields:
-		end = errWithdrawn
+		end = errSuperseded
 	}
 	if relevant {
 		h.notify(e.ObjectNew, end)

@@ -132,7 +132,7 @@ func TestEventsInterrupt(t *testing.T) {
 		"a deletion with our finalizer, of content that gives way": {func(h *handler, q queue) {
 			h.watch.Finalizer, h.watch.Chart = &watches.Finalizer{Name: ourFinalizer}, &watches.Chart{}
 			h.Update(t.Context(), crUpdated{ObjectOld: widget(ours), ObjectNew: widget(ours, deleting)}, q)
-		}, true, errWithdrawn, false},
+		}, true, errSuperseded, false},
 		"a deletion without our finalizer": {func(h *handler, q queue) {
 			h.Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: widget(deleting)}, q)
 		}, true, errDeleted, false},

@@ -119,7 +119,7 @@ func TestWhatARequestIs(t *testing.T) {
 
 // Each event that makes a run unwanted says so to what executes it.
 func TestTheEndOfARunThatIsNotWanted(t *testing.T) {
-	for _, cause := range []error{errGone, errDeleted, errWithdrawn, errAbandoned} {
+	for _, cause := range []error{errGone, errDeleted, errSuperseded, errAbandoned} {
 		if !errors.Is(cause, content.ErrUnwanted) {
 			t.Errorf("%v", cause)
 		}

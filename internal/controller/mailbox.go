@@ -27,7 +27,7 @@ type mailbox struct {
 // signal is the effect of an event on the running attempt of an object.
 type signal struct {
 	uid types.UID
-	// end is errGone, errDeleted, errWithdrawn, errCanceled or errAbandoned if a run of the object must end; else nil.
+	// end is errGone, errDeleted, errSuperseded, errCanceled or errAbandoned if a run of the object must end; else nil.
 	end error
 }
 

@@ -44,7 +44,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
 	end := func(cause error) {
-		if cause != errWithdrawn || !a.finalizing { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+		if cause != errSuperseded || !a.finalizing { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 			cancel(cause)
 		}
 	}
