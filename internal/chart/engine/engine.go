@@ -99,7 +99,7 @@ type work struct {
 	// looked is how Settled found the release; nil if it did not find out.
 	looked *found
 
-	origins
+	valueSources
 	remote remote
 }
 

@@ -26,8 +26,8 @@ const redacted = "# Not shown: values of this release come from Secrets. helm ge
 // valuesError is an error about the objects of valuesFrom.
 type valuesError struct{ error }
 
-// origins are where a release's values come from beside the watch.
-type origins struct {
+// valueSources are where a release's values come from beside the watch.
+type valueSources struct {
 	sources         []watches.ValuesSource
 	spec, strongest map[string]any
 	// secrets has the values of the Secrets that were read last. mask hides them, and those in the
@@ -39,7 +39,7 @@ type origins struct {
 }
 
 // secret reports whether values come from Secrets.
-func (o *origins) secret() bool {
+func (o *valueSources) secret() bool {
 	return slices.ContainsFunc(o.sources, func(s watches.ValuesSource) bool { return s.Kind == watches.SecretKind })
 }
 
