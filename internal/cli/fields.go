@@ -19,8 +19,8 @@ var flagsOf = map[string]string{ //nolint:gochecknoglobals // A constant that Go
 	"TaskEvents":                 "ansible-log-events",
 }
 
-// SayFlags returns the error with the flags in place of the fields of options that it names.
-func SayFlags(err error) error {
+// WithFlagNames returns the error with the flags in place of the fields of options that it names.
+func WithFlagNames(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -25,15 +25,15 @@ func TestErrorsOfFieldsNameTheFlags(t *testing.T) {
 		"--proxy-port=1: address already in use (another process has this port: choose another)": &options.Error{Field: "ProxyPort", Value: "1", Err: syscall.EADDRINUSE},
 		"no field": errors.New("no field"),
 	} {
-		got := SayFlags(err)
+		got := WithFlagNames(err)
 		if got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}
-	if SayFlags(nil) != nil {
+	if WithFlagNames(nil) != nil {
 		t.Error("no error becomes one")
 	}
-	if got := SayFlags(fmt.Errorf("listen: %w", syscall.EADDRINUSE)); !errors.Is(got, syscall.EADDRINUSE) || got.Error() == "listen: address already in use" {
+	if got := WithFlagNames(fmt.Errorf("listen: %w", syscall.EADDRINUSE)); !errors.Is(got, syscall.EADDRINUSE) || got.Error() == "listen: address already in use" {
 		t.Errorf("want the flags of listeners, got %v", got)
 	}
 }

@@ -36,7 +36,7 @@ func Execute(ctx context.Context, root *cobra.Command, path string, args []strin
 	rename(root, path)
 	args = asCalled(path, args)
 	root.SetArgs(args)
-	err := SayFlags(root.ExecuteContext(ctx))
+	err := WithFlagNames(root.ExecuteContext(ctx))
 	if _, _, unknown := root.Find(args); unknown != nil {
 		return ExitWith(2, unknown)
 	}

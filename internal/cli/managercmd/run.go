@@ -58,7 +58,7 @@ their statuses are written. It ends with 1 when something is wrong at the start
 // checkElection checks the options of leader election. The name of the lease may come from a
 // variable, which an error then names.
 func checkElection(o config.Options) error {
-	err := cli.SayFlags(operator.CheckElection(controllerOptions(o)))
+	err := cli.WithFlagNames(operator.CheckElection(controllerOptions(o)))
 	if err == nil || o.LeaderElectionID != "" {
 		return err
 	}
