@@ -117,8 +117,8 @@ func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 	}
 }
 
-// tellDrift warns of drift that is left, once until it is another one.
-func (w *work) tellDrift(ctx context.Context, found objects.Found) {
+// warnOfDrift warns of drift that is left, once until it is another one.
+func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	objects := drifted(found.Drifted)
 	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
 		return

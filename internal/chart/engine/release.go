@@ -156,7 +156,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	w.tellUnused(ctx, f.compared)
 	w.tellPatched(ctx, f.compared)
 	if watch.Drift == watches.DriftWarn {
-		w.tellDrift(ctx, f.compared)
+		w.warnOfDrift(ctx, f.compared)
 		return f, f.fault
 	}
 	if len(f.compared.Drifted) == 0 {
