@@ -95,7 +95,7 @@ func (c *Client) GetPodList(namespace string, options metav1.ListOptions) (*core
 
 // Create implements kube.Interface. The options are those of the release.
 func (c *Client) Create(resources kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
-	if err := c.makePlace(resources); err != nil {
+	if err := c.clearFormerHooks(resources); err != nil {
 		return nil, err
 	}
 	var errs []error

@@ -31,10 +31,10 @@ func Nameless(kind string) error {
 	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", kind)
 }
 
-// makePlace removes hooks of an earlier time that are in the place of new ones, and waits until
+// clearFormerHooks removes hooks of an earlier time that are in the place of new ones, and waits until
 // they are gone, also where Helm has deleted them: Helm itself would apply the new one over the old
 // one. Objects that do not belong to the release stay.
-func (c *Client) makePlace(resources kube.ResourceList) error {
+func (c *Client) clearFormerHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
 		if !isHook(info) {
 			continue
