@@ -33,7 +33,7 @@ func (s *Source) check(c *chart.Chart, values, author map[string]any) error {
 		return invalidChart(fmt.Errorf("the chart's own values: %w", alone))
 	case err != nil:
 		return err
-	case slices.ContainsFunc(found, func(v violation) bool { return v.mendable(without, values, author) }):
+	case slices.ContainsFunc(found, func(v violation) bool { return v.fixable(without, values, author) }):
 		return errors.New(text(found))
 	}
 	return invalidChart(fmt.Errorf("values.yaml of the chart or overrideValues, which no spec has changed, do not meet values.schema.json: fix them. %s", text(found)))
@@ -47,9 +47,9 @@ type violation struct {
 	cause *jsonschema.ValidationError
 }
 
-// mendable reports whether a spec can fix the violation: another spec has caused it, or could give
+// fixable reports whether a spec can fix the violation: another spec has caused it, or could give
 // the missing value.
-func (v violation) mendable(withoutSpec []violation, values, author map[string]any) bool {
+func (v violation) fixable(withoutSpec []violation, values, author map[string]any) bool {
 	if _, ok := v.cause.ErrorKind.(*kind.Required); ok {
 		return true
 	}
