@@ -12,7 +12,7 @@
 // runs.go has the parts that runs need. watched.go has the parts that follow and reconcile the
 // watched kinds.
 //
-// Bench and Watches serve commands that run no manager.
+// LocalRunner and Watches serve commands that run no manager.
 //
 // It is the only package that imports all others, and it holds none of their logic.
 //

@@ -1,7 +1,7 @@
 // Package once runs the content of a watch for one CR, at a terminal and without a manager.
 //
 // Start with Run in once.go. It reads the CR from a file or from the cluster (read.go), runs the
-// content through the same Reconciler, runner and API proxy as a manager (Bench), and shows each
+// content through the same Reconciler, runner and API proxy as a manager (LocalRunner), and shows each
 // task as it ends (screen.go, diff.go). With Options.Watch it runs again when a file changes
 // (files.go). Variables (vars.go) prints the variables for Ansible, and runs nothing.
 //

@@ -45,8 +45,8 @@ type Options struct {
 	Palette terminal.Palette
 }
 
-// Bench makes the parts that runs need.
-type Bench interface {
+// LocalRunner makes the parts that runs need.
+type LocalRunner interface {
 	Watches() []watches.Watch
 	// ContentPaths are the files and directories that runs may read.
 	ContentPaths() []string
@@ -58,7 +58,7 @@ type Bench interface {
 
 // Run runs the content once, or with o.Watch again and again. It returns nil if the last
 // run succeeded, ErrFailed if it did not, and another error if none could begin.
-func Run(ctx context.Context, o Options, c client.Client, bench Bench) error {
+func Run(ctx context.Context, o Options, c client.Client, bench LocalRunner) error {
 	r := reader{options: o, client: c, watches: bench.Watches()}
 	if !o.Watch {
 		return runOnce(ctx, o, &r, bench)
@@ -95,7 +95,7 @@ func Check(ctx context.Context, o Options, c client.Client, list []watches.Watch
 	return err
 }
 
-func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
+func runOnce(ctx context.Context, o Options, r *reader, bench LocalRunner) error {
 	s, err := r.read(ctx)
 	if err != nil {
 		return err

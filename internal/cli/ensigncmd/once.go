@@ -194,7 +194,7 @@ func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *c
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.RunDir)) }()
 	fmt.Fprintln(f.once.Err, "checking watches.yaml and the Python environment ...")
-	bench, err := operator.NewBench(ctx, o, cluster, cluster.Config)
+	bench, err := operator.NewLocalRunner(ctx, o, cluster, cluster.Config)
 	if err != nil {
 		return err
 	}

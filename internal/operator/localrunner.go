@@ -17,9 +17,9 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Bench has the parts that runs of roles and playbooks need, without a manager: the watches, the
+// LocalRunner has the parts that runs of roles and playbooks need, without a manager: the watches, the
 // runner with its server for warm runs, and the API proxy.
-type Bench struct {
+type LocalRunner struct {
 	options config.Options
 	ansible *ansibleBackend
 	watches []watches.Watch
@@ -35,15 +35,15 @@ type Bench struct {
 	served     sync.WaitGroup
 }
 
-// NewBench proves, as a manager does, that the Python environment does not evaluate text of
-// CRs. c and server are its access to the API server. The caller closes the Bench when all runs have ended.
-func NewBench(ctx context.Context, o config.Options, c client.Client, server *rest.Config) (*Bench, error) {
+// NewLocalRunner proves, as a manager does, that the Python environment does not evaluate text of
+// CRs. c and server are its access to the API server. The caller closes the LocalRunner when all runs have ended.
+func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, server *rest.Config) (*LocalRunner, error) {
 	p := &python{}
 	list, err := loadContent(ctx, o, p)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
+	b := &LocalRunner{options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
 	if b.place, err = openRunDirs(o); err != nil {
 		return nil, err
 	}
@@ -63,23 +63,23 @@ func NewBench(ctx context.Context, o config.Options, c client.Client, server *re
 	return b, nil
 }
 
-// Close ends the servers of the Bench.
-func (b *Bench) Close() error {
+// Close ends the servers of the LocalRunner.
+func (b *LocalRunner) Close() error {
 	b.endProxies()
 	b.served.Wait()
 	return errors.Join(b.ansible.close(), b.place.close())
 }
 
 // Watches returns the watches, with their content.
-func (b *Bench) Watches() []watches.Watch { return b.watches }
+func (b *LocalRunner) Watches() []watches.Watch { return b.watches }
 
 // ContentPaths returns the files and directories that runs may read.
-func (b *Bench) ContentPaths() []string { return b.ansible.content }
+func (b *LocalRunner) ContentPaths() []string { return b.ansible.content }
 
 // Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by
 // observer. owned is false for CRs that the API server does not have: the objects that their runs
 // create get no owner.
-func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
+func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
 	p, err := b.proxy(owned)
 	if err != nil {
 		return nil, err
@@ -105,10 +105,10 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 // Missed reports whether a run for a CR that the API server does not have has asked for the object
 // of the path, or for its status, since Missed was called last. A path is, for example,
 // /apis/demo.example.com/v1/namespaces/shop/greetings/hello.
-func (b *Bench) Missed(path string) bool { return b.missed.take(path) }
+func (b *LocalRunner) Missed(path string) bool { return b.missed.take(path) }
 
 // proxy returns the proxy. It keeps its address, by which clients of runs cache discovery.
-func (b *Bench) proxy(owned bool) (*proxy.Proxy, error) {
+func (b *LocalRunner) proxy(owned bool) (*proxy.Proxy, error) {
 	if p := b.proxies[owned]; p != nil {
 		return p, nil
 	}
