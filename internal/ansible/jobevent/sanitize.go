@@ -155,11 +155,11 @@ func (s sanitizer) list(list []any, depth int) any {
 	if depth == maxShownDepth {
 		return CutMark
 	}
-	if text, ok := joinLines(list); ok {
+	if text, plain := joinLines(list); text != "" {
 		if s.revealsSecret(text) {
 			return []any{maskedText}
 		}
-		if safe := maskYAML(text); safe != text {
+		if safe := maskYAML(text); safe != text && plain {
 			return []any{s.text(safe)}
 		}
 		s.nearSecretPath = s.nearSecretPath || secretPath.MatchString(text)
@@ -171,16 +171,15 @@ func (s sanitizer) list(list []any, depth int) any {
 	return copied
 }
 
-func joinLines(list []any) (string, bool) {
+// joinLines returns the texts of a list as one. plain is true if it has nothing else.
+func joinLines(list []any) (text string, plain bool) {
 	lines := make([]string, 0, len(list))
 	for _, value := range list {
-		line, ok := value.(string)
-		if !ok {
-			return "", false
+		if line, ok := value.(string); ok {
+			lines = append(lines, line)
 		}
-		lines = append(lines, line)
 	}
-	return strings.Join(lines, "\n"), true
+	return strings.Join(lines, "\n"), len(lines) == len(list)
 }
 
 // patchesSecret reports whether a path in a JSON patch leads to data of a Secret.

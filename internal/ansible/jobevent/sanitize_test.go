@@ -28,6 +28,8 @@ func TestSanitize(t *testing.T) {
 		"a diff of something else":               {`{"result":{"kind":"ConfigMap"},"diff":{"before":{"data":{"k":"old"}}}}`, `{"result":{"kind":"ConfigMap"},"diff":{"before":{"data":{"k":"old"}}}}`},
 		"YAML text":                              {`{"stdout":"apiVersion: v1\ndata:\n  k: djE=\nkind: Secret\n"}`, `{"stdout":` + hidden + `}`},
 		"YAML text, line by line":                {`{"stdout_lines":["data:","  k: djE=","kind: Secret"]}`, `{"stdout_lines":[` + hidden + `]}`},
+		"YAML lines beside something else":       {`{"stdout_lines":["kind: Secret",null,"stringData:","  k: v",1]}`, `{"stdout_lines":[` + hidden + `]}`},
+		"a key in YAML, line by line":            {`{"stdout_lines":["kind: Secret","stringData:","  key: |","    -----BEGIN KEY-----","    abcdefgh","    -----END KEY-----"]}`, `{"stdout_lines":[` + hidden + `]}`},
 		"JSON text":                              {`{"content":"{\"kind\": \"Secret\", \"data\": {\"k\": \"v\"}}"}`, `{"content":` + hidden + `}`},
 		"JSON text within JSON text":             {`{"content":"{\"a\":\"{\\\"kind\\\":\\\"Secret\\\",\\\"data\\\":{}}\"}"}`, `{"content":` + hidden + `}`},
 		"Python text":                            {`{"item":"{'kind': 'Secret', 'stringData': {'k': 'v'}}"}`, `{"item":` + hidden + `}`},

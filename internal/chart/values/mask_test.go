@@ -51,6 +51,31 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// A message may have one line of a text, as it is, indented, quoted or cut.
+func TestEachLineOfASecretIsHidden(t *testing.T) {
+	const (
+		key    = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nMzEfYyjiWA4R4/M2bSGG\n-----END PRIVATE KEY-----\n"
+		config = "database:\r\n  user: \"admin\"\r\n  password: 'hunter2 and more'\r\n"
+	)
+	for why, object := range map[string]From{
+		"a key at a path": from(key, "tls", "key"), "YAML at a path": from(config, "config"), "YAML of values": from("config: |\n  " + strings.ReplaceAll(config, "\r\n", "\n  ")),
+		"YAML that is no mapping": from(key + config),
+	} {
+		mask, text := NewMask(object.Shown()), config
+		if strings.HasPrefix(why, "a key") {
+			text = key
+		}
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			for _, message := range []string{line, "at <" + line + ">", "  \t" + line + "\n", "got " + strconv.Quote(line), "got " + line[:len(line)*3/4]} {
+				if shown := mask.Text(message); !strings.Contains(shown, hidden) || strings.Contains(shown, line) {
+					t.Errorf("%s: %q shows %q", why, message, shown)
+				}
+			}
+		}
+	}
+}
+
 // A tenant may write a Secret with many lines; each text that is hidden must stay cheap.
 func TestAMaskThatIsTooLargeShowsNothing(t *testing.T) {
 	var lines strings.Builder
