@@ -185,7 +185,7 @@ func ended(f *testing.F, p *proxy.Proxy) string {
 	return tokenOf(f, kubeconfig)
 }
 
-func tokenOf(f *testing.F, kubeconfig []byte) string {
+func tokenOf(f testing.TB, kubeconfig []byte) string {
 	f.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
