@@ -116,7 +116,7 @@ func (b *boundedEvents) UnmarshalJSON(text []byte) error {
 	if first, err := decoder.Token(); err != nil || first == nil {
 		return err
 	} else if first != json.Delim('[') {
-		return errors.New("the events are no list")
+		return errors.New("the events must be a list")
 	}
 	for decoder.More() {
 		if len(*b) == maxEvents {
