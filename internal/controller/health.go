@@ -28,13 +28,17 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue)}
 }
 
-// reportHealth makes Ready show the health of the CR's children, if its generation has succeeded.
-func (r *Reconciler) reportHealth(ctx context.Context, a *attempt) error {
-	health := r.health(a)
-	if health == nil || !health.Known {
+// reportChildren makes Ready show the health of the CR's children, if its generation has succeeded, and the
+// status the fields of children.
+func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
+	health, fields := r.health(a), map[string]any(nil)
+	if r.Related != nil && len(r.Watch.StatusFrom) > 0 && a.cr.GetDeletionTimestamp() == nil {
+		fields = r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)
+	}
+	if (health == nil || !health.Known) && len(fields) == 0 {
 		return nil
 	}
-	report := status.Observed(a.cr.GetGeneration(), health)
+	report := status.Observed(a.cr.GetGeneration(), health, fields)
 	operations := r.merge(report)(a.cr)
 	if len(operations) == 0 {
 		return nil

@@ -75,6 +75,30 @@ func TestReadyNamesMissingObjects(t *testing.T) {
 	wantEqual(t, readyNow, b.ready())
 }
 
+// The status shows fields of children, without a run, and without the health of children too.
+func TestTheStatusShowsFieldsOfChildren(t *testing.T) {
+	b, related := healthBench(t)
+	b.Watch.Health = nil
+	b.Watch.StatusFrom = map[string]watches.ChildField{"readyReplicas": {Kind: "Deployment", Name: "web", Path: "{.status.readyReplicas}"}}
+	shown := func() any { return b.stored().Object["status"].(map[string]any)["readyReplicas"] }
+	b.mustReconcile()
+	related.shown = map[string]any{"readyReplicas": int64(1)}
+	b.mustReconcile()
+	wantEqual(t, any(int64(1)), shown())
+	related.shown = map[string]any{"readyReplicas": int64(2)}
+	pause := b.mustReconcile().RequeueAfter
+	wantEqual(t, any(int64(1)), shown())
+	b.clock.SetTime(b.clock.Now().Add(pause))
+	b.mustReconcile()
+	wantEqual(t, any(int64(2)), shown())
+	b.clock.SetTime(b.clock.Now().Add(pause))
+	related.shown = map[string]any{"readyReplicas": nil}
+	b.mustReconcile()
+	wantEqual(t, nil, shown())
+	wantEqual(t, readyNow, b.ready())
+	wantEqual(t, 1, len(b.runner.specs))
+}
+
 // A generation is not Ready before its objects are: no pause hides what its run has changed.
 func TestANewGenerationIsReadyWithItsChildren(t *testing.T) {
 	b, related := healthBench(t)

@@ -115,11 +115,11 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 		if err := r.writeInterim(ctx, a, status.Confirmed(a.cr.GetGeneration())); err != nil {
 			return err
 		}
-		return errors.Join(r.reportHealth(ctx, a), r.reportBrake(ctx, a))
+		return errors.Join(r.reportChildren(ctx, a), r.reportBrake(ctx, a))
 	case upToDate:
-		return errors.Join(r.reportHealth(ctx, a), r.reportBrake(ctx, a))
+		return errors.Join(r.reportChildren(ctx, a), r.reportBrake(ctx, a))
 	case held:
-		return errors.Join(r.reportHealth(ctx, a), r.hold(ctx, a))
+		return errors.Join(r.reportChildren(ctx, a), r.hold(ctx, a))
 	default:
 		return r.perform(ctx, runCtx, a)
 	}

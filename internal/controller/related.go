@@ -28,6 +28,9 @@ type Related interface {
 	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string, current int))
 	// Health returns the health of a CR's children. When it changes, changed is called without a text.
 	Health(watch schema.GroupVersionKind, cr types.NamespacedName) Health
+	// StatusFrom returns the fields of children that the status shows, by the key of the status; nil for one
+	// that there is not.
+	StatusFrom(watch schema.GroupVersionKind, cr types.NamespacedName) map[string]any
 	// Refers sets the objects to which a CR refers, in place of those before.
 	Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects)
 	// State returns a digest of the objects. It waits a short time until they are known. If

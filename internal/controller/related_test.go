@@ -30,9 +30,15 @@ type relation struct {
 	news types.UID
 	// health is that of the CR's children.
 	health Health
+	// shown are the fields of children that the status shows.
+	shown map[string]any
 }
 
 func (r *relation) Health(schema.GroupVersionKind, types.NamespacedName) Health { return r.health }
+
+func (r *relation) StatusFrom(schema.GroupVersionKind, types.NamespacedName) map[string]any {
+	return r.shown
+}
 
 func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string, int)) {
 	changed(request.NamespacedName, r.news, "Secret ns/s changed", 0)

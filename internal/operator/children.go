@@ -48,6 +48,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	if err != nil {
 		return nil, err
 	}
+	reducer.Keep(shownFields(list))
 	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
@@ -110,8 +111,27 @@ func childWatches(list []watches.Watch) []children.Watch {
 	for _, watch := range list {
 		all = append(all, children.Watch{
 			GVK: watch.GVK, Dependents: watch.WatchDependentResources, ClusterScoped: watch.WatchClusterScopedResources, Blacklist: watch.Blacklist,
-			StatusFields: statusFields(watch), Health: healthRule(watch),
+			StatusFields: statusFields(watch), Health: healthRule(watch), StatusFrom: statusFrom(watch),
 		})
+	}
+	return all
+}
+
+// shownFields returns the fields of children that statuses show, by kind.
+func shownFields(list []watches.Watch) map[string][]string {
+	all := map[string][]string{}
+	for _, watch := range list {
+		for _, field := range watch.StatusFrom {
+			all[field.Kind] = append(all[field.Kind], field.Path)
+		}
+	}
+	return all
+}
+
+func statusFrom(watch watches.Watch) map[string]children.ChildField {
+	all := map[string]children.ChildField{}
+	for key, field := range watch.StatusFrom {
+		all[key] = children.ChildField{Kind: field.Kind, NameFor: field.NameFor, Path: field.Path}
 	}
 	return all
 }

@@ -64,6 +64,7 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"kind":                        p.text(&d.kind),
 		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
 		"health":                      p.health(d),
+		"statusFrom":                  p.statusFrom(d),
 		"ready":                       p.oneOf(&d.ready, "manager", "content"),
 		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
 		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),

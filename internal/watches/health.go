@@ -30,12 +30,17 @@ func (p *parser) health(d *rawWatch) fieldParser {
 	}
 }
 
-// checkHealth refuses health of children that are not watched.
+// checkHealth refuses what the status is to show of children that are not watched, or where nobody writes it.
 func (p *parser) checkHealth(d *rawWatch) {
-	if d.Health != nil && !d.WatchDependentResources {
-		p.addFault(d.lines["health"], "health needs the children that watchDependentResources: false does not watch; remove one of the two")
-	}
-	if d.Health != nil && !d.ManageStatus {
-		p.addFault(d.lines["health"], "health is shown in the status, which manageStatus: false does not write; remove one of the two")
+	for _, field := range []string{"health", "statusFrom"} {
+		if d.Health == nil && field == "health" || d.StatusFrom == nil && field == "statusFrom" {
+			continue
+		}
+		if !d.WatchDependentResources {
+			p.addFault(d.lines[field], "%s needs the children that watchDependentResources: false does not watch; remove one of the two", field)
+		}
+		if !d.ManageStatus {
+			p.addFault(d.lines[field], "%s is shown in the status, which manageStatus: false does not write; remove one of the two", field)
+		}
 	}
 }

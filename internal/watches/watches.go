@@ -36,6 +36,8 @@ type Watch struct {
 	Ready string `json:",omitempty"`
 	// Health is nil if Ready does not depend on the children of a CR.
 	Health *Health `json:"-"`
+	// StatusFrom has fields of children that the status shows, by the key of the status.
+	StatusFrom map[string]ChildField `json:"-"`
 	// WatchDependentResources makes a change of a child trigger its CR.
 	WatchDependentResources bool
 	// WatchClusterScopedResources extends that to children without a namespace whose

@@ -108,6 +108,7 @@ func TestLoadEveryField(t *testing.T) {
 - version: v1
   kind: Secret
   playbook: playbooks/site.yml
+  statusFrom: {readyReplicas: {from: "Deployment/{name}-web", path: .status.readyReplicas}}
   health: {grace: 1m, ignore: [{kind: PersistentVolumeClaim}, {kind: Job, name: once}]}
 `)
 	zero := 0
@@ -153,6 +154,7 @@ func TestLoadEveryField(t *testing.T) {
 	}, {
 		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
 		Line:                    43,
+		StatusFrom:              map[string]ChildField{"readyReplicas": {Kind: "Deployment", Name: "{name}-web", Path: "{.status.readyReplicas}"}},
 		Health:                  &Health{Grace: time.Minute, Ignore: []KindName{{Kind: "PersistentVolumeClaim"}, {Kind: "Job", Name: "once"}}},
 		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
 		ManageStatus:            true,

@@ -31,6 +31,8 @@ type Settings struct {
 	Ready string `watch:"ready"`
 	// Health makes Ready depend on the children of a resource; nil: it does not.
 	Health *Health `watch:"health"`
+	// StatusFrom has fields of children that the status shows, by the key of the status.
+	StatusFrom map[string]ChildField `watch:"statusFrom"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
 	// ServiceAccountName is the account of each resource's namespace as which its runs use the
@@ -46,6 +48,14 @@ type Health struct {
 	// Grace is how long a child that was Current may be InProgress before that counts; "": 10s.
 	Grace  string     `json:"grace,omitempty"`
 	Ignore []KindName `json:"ignore,omitempty"`
+}
+
+// ChildField is a field of a child.
+type ChildField struct {
+	// From is the child's kind and name, such as Deployment/web; {name} is the name of the resource.
+	From string `json:"from"`
+	// Path is a JSONPath, such as .status.readyReplicas.
+	Path string `json:"path"`
 }
 
 // KindName is the kind and the name of objects; no name is any.

@@ -62,7 +62,8 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		if before != nil && after != nil && before.Health != nil && after.Health == nil {
 			current = 1
 		}
-		if queue := f.children.queues[cr.Kind]; queue != nil && (f.noteHealth(cr, before, after, initial) || current > 0) {
+		tells := f.noteHealth(cr, before, after, initial) || current > 0 || f.fieldsChange(cr, before, after)
+		if queue := f.children.queues[cr.Kind]; queue != nil && tells {
 			queue.add(notification{cr: cr.NamespacedName, uid: uid, current: current})
 		}
 	}

@@ -37,6 +37,8 @@ type Watch struct {
 	Blacklist []schema.GroupKind
 	// Health is nil where the health of children does not count for their CR's Ready.
 	Health *HealthRule
+	// StatusFrom has the fields of children that the status of their CR shows.
+	StatusFrom map[string]ChildField
 	// StatusFields are the status fields of objects to which CRs refer that trigger a reconcile.
 	StatusFields reduce.StatusFields
 }

@@ -136,6 +136,44 @@ func TestChildrenThatBecomeCurrentAreCounted(t *testing.T) {
 	counted(2)
 }
 
+// A field of a child is what the child has now, and a change of it is told without a text.
+func TestFieldsOfChildren(t *testing.T) {
+	reducer, err := reduce.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "{.status.ports[0].number}"
+	reducer.Keep(map[string][]string{"Account": {path, "{.status}", "{.missing}"}})
+	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
+		"port":  {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: path},
+		"whole": {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: "{.status}"},
+		"other": {Kind: "Deployment", NameFor: func(string) string { return "d" }, Path: path},
+	}}}}).start().listen()
+	port := func(number int64) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.Object["status"] = map[string]any{"ports": []any{map[string]any{"number": number}}}
+		}
+	}
+	shown := func(want map[string]any) {
+		t.Helper()
+		var got map[string]any
+		s.eventually(func() bool { got = s.StatusFrom(widgets, ourWidget); return cmp.Equal(got, want) }, func() string { return cmp.Diff(want, got) })
+	}
+	shown(map[string]any{})
+	c := s.runWrites(accounts, object("Account", "w-c", ownedBy(widgets, "w"), port(80)))
+	shown(map[string]any{"port": int64(80), "whole": nil})
+	s.store(accounts, edited(c, port(81)))
+	shown(map[string]any{"port": int64(81), "whole": nil})
+	s.eventually(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Contains(s.whats, "")
+	}, func() string { return "no notification" })
+	s.remove(accounts, object("Account", "w-c"))
+	s.store(accounts, object("Account", "w-c", port(82))) // It is nobody's.
+	shown(map[string]any{"port": nil, "whole": nil})
+}
+
 // The log says once which kind does not count because nobody watches it.
 func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
 	rule := &HealthRule{Ignores: func(kind, _ string) bool { return kind == "ClusterRole" }}

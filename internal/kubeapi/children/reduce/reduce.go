@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/jsonpath"
 )
 
 // Digest is a digest of an object's content.
@@ -30,6 +31,8 @@ type Object struct {
 	Digest Digest
 	// Health is nil for an object that is Current for kstatus.
 	Health *Health
+	// Fields are those that Keep names, by their path; one that is no scalar, or too long, is left out.
+	Fields map[string]any
 	// Status has a digest of each field of the status that Reducer was told to keep. They have
 	// no key: State compares them with those of an earlier manager.
 	Status map[string]Digest
@@ -50,6 +53,7 @@ type Reducer struct {
 	status   StatusFields
 	allKinds ignoredParts
 	byKind   map[schema.GroupKind]ignoredParts
+	fields   map[string][]string
 }
 
 // New returns a Reducer with a random key. It keeps the status fields. Its digests leave out the
@@ -62,6 +66,43 @@ func New(status StatusFields, finalizers ...string) (*Reducer, error) {
 	everywhere := ignoredInAllKinds()
 	everywhere.finalizers = append(everywhere.finalizers, finalizers...)
 	return &Reducer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
+}
+
+// Keep makes the Reducer keep fields of objects: JSONPaths in braces, by kind. It is called before the
+// first object.
+func (r *Reducer) Keep(fields map[string][]string) { r.fields = fields }
+
+// fieldsOf returns the fields of an object that are to be kept.
+func (r *Reducer) fieldsOf(full *unstructured.Unstructured) map[string]any {
+	const limit = 256
+	var kept map[string]any
+	for _, path := range r.fields[full.GetKind()] {
+		parsed := jsonpath.New("").AllowMissingKeys(true) // One for each object: it is not safe for concurrent use.
+		if parsed.Parse(path) != nil {
+			continue
+		}
+		found, err := parsed.FindResults(full.Object)
+		if err != nil || len(found) == 0 || len(found[0]) == 0 || !found[0][0].CanInterface() {
+			continue
+		}
+		value := found[0][0].Interface()
+		if text, is := value.(string); is && len(text) > limit || !isScalar(value) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]any{}
+		}
+		kept[path] = value
+	}
+	return kept
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case string, bool, int64, float64:
+		return true
+	}
+	return false
 }
 
 // healthOf returns the health of an object by kstatus. It sees the whole object, and its message is short.
@@ -95,7 +136,7 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest the status of %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
 	}
-	return &Object{Digest: digest, Status: status, Health: healthOf(full), ObjectMeta: metav1.ObjectMeta{
+	return &Object{Digest: digest, Status: status, Health: healthOf(full), Fields: r.fieldsOf(full), ObjectMeta: metav1.ObjectMeta{
 		Namespace:         full.GetNamespace(),
 		Name:              full.GetName(),
 		UID:               full.GetUID(),
