@@ -24,7 +24,7 @@ var _ = Describe("a release whose objects others change", func() {
 	const warning = "WARNING: drift detected, not repaired"
 
 	DescribeTable("leaves them so where its watch says that", func(ctx context.Context, drift string, looks bool) {
-		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  health: true\n  drift: "+drift+"\n").Start(ctx, hello.Kind)
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  health: true\n  statusFrom: {shown: {from: \"ConfigMap/{name}-a\", path: .data.a}}\n  drift: "+drift+"\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "changed", nil)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
@@ -39,6 +39,11 @@ var _ = Describe("a release whose objects others change", func() {
 		Expect(objectNamed(s, "changed-a", object)(ctx)).To(Succeed())
 		Expect(object.ResourceVersion).To(Equal(changed))
 		Expect(s.Condition(cr, "Successful")(ctx)).To(HaveField("Status", "True"))
+		Eventually(ctx, func(ctx context.Context) (any, error) {
+			err := k8s.Get(ctx, client.ObjectKeyFromObject(cr), cr)
+			shown, _, _ := unstructured.NestedString(cr.Object, "status", "shown")
+			return shown, err
+		}).Should(Equal("theirs"))
 		Expect(statuses(s, "changed")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 		text, err := s.Log()
 		Expect(err).NotTo(HaveOccurred())

@@ -135,6 +135,9 @@ func (v visitors) isReady(ctx context.Context, site string) {
 		for _, workload := range []string{"statefulset/" + site + "-mysql", "deployment/" + site + "-backend", "deployment/" + site + "-frontend"} {
 			kubectl(ctx, "rollout", "status", workload, "--namespace="+sites, "--timeout=4m")
 		}
+		for _, field := range []string{"backendImage", "frontendImage"} { // statusFrom shows them.
+			Eventually(ctx, func() string { return v.field(ctx, "visitorsapp/"+site, ".status."+field) }).Should(Equal("visitors:1.0"))
+		}
 		return
 	}
 	Eventually(ctx, func(g Gomega) {
