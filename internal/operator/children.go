@@ -129,8 +129,11 @@ func shownFields(list []watches.Watch) map[string][]string {
 }
 
 func statusFrom(watch watches.Watch) map[string]children.ChildField {
-	all := map[string]children.ChildField{}
+	var all map[string]children.ChildField
 	for key, field := range watch.StatusFrom {
+		if all == nil {
+			all = map[string]children.ChildField{}
+		}
 		all[key] = children.ChildField{Kind: field.Kind, NameFor: field.NameFor, Path: field.Path}
 	}
 	return all
