@@ -9,11 +9,11 @@ import (
 )
 
 // chartOperator is an operator's directory with a chart, as a directory and as an archive.
-func chartOperator(t testing.TB) Search {
-	t.Helper()
-	search := operator(t)
+func chartOperator(tb testing.TB) Search {
+	tb.Helper()
+	search := operator(tb)
 	for _, path := range []string{"charts/hello/Chart.yaml", "charts/hello-1.tgz", "charts/empty/README.md"} {
-		write(t, filepath.Join(search.Dir, path), "name: hello\n")
+		write(tb, filepath.Join(search.Dir, path), "name: hello\n")
 	}
 	search.LookupEnv = func(name string) (string, bool) {
 		value, set := map[string]string{"IMAGE": "hello:1,2", "PORT": "80"}[name]

@@ -22,8 +22,10 @@ type ChildField struct {
 // NameFor returns the child's name for the CR with a name.
 func (f ChildField) NameFor(cr string) string { return strings.ReplaceAll(f.Name, namePlaceholder, cr) }
 
-// ownedFields are the keys of the status that the manager writes itself.
-var ownedFields = []string{"conditions", "observedGeneration", "contentDigest", "contentRun", "reconcileRequestedAt", "deployedRelease", "attemptedRelease"}
+// isManagers reports whether the manager itself writes a key of the status.
+func isManagers(key string) bool {
+	return slices.Contains([]string{"conditions", "observedGeneration", "contentDigest", "contentRun", "reconcileRequestedAt", "deployedRelease", "attemptedRelease"}, key)
+}
 
 // statusFrom returns the parser of statusFrom: keys of the status with the fields of children that they show.
 func (p *parser) statusFrom(d *rawWatch) fieldParser {
@@ -40,7 +42,7 @@ func (p *parser) statusFrom(d *rawWatch) fieldParser {
 			kind, name, both := strings.Cut(from.text, "/")
 			child := ChildField{Kind: kind, Name: name, Path: "{" + path.text + "}"}
 			switch {
-			case slices.Contains(ownedFields, f.key) || f.key == "" || strings.ContainsAny(f.key, "/~"):
+			case isManagers(f.key) || f.key == "" || strings.ContainsAny(f.key, "/~"):
 				p.addFault(f.line, "statusFrom: the manager writes the field %q of the status itself, or it is not a name; write another one", f.key)
 			case !both || kind == "" || name == "":
 				p.addFault(f.line, "statusFrom.%s: from is %q; write kind and name of a child, such as Deployment/web or Deployment/%s-web", f.key, from.text, namePlaceholder)

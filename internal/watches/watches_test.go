@@ -14,37 +14,37 @@ import (
 )
 
 // operator makes an operator's directory with a role, a finalizer's role and a playbook.
-func operator(t testing.TB) Search {
-	t.Helper()
-	dir := t.TempDir()
+func operator(tb testing.TB) Search {
+	tb.Helper()
+	dir := tb.TempDir()
 	for _, path := range []string{"roles/mysql/tasks/main.yml", "roles/mysql_finalizer/tasks/main.yml", "playbooks/site.yml"} {
-		write(t, filepath.Join(dir, path), "[]\n")
+		write(tb, filepath.Join(dir, path), "[]\n")
 	}
 	return Search{Dir: dir}
 }
 
-func write(t testing.TB, path, text string) {
-	t.Helper()
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // load reads the text as the operator's watches.yaml.
-func load(t testing.TB, search Search, text string) ([]Watch, error) {
-	t.Helper()
-	write(t, filepath.Join(search.Dir, "watches.yaml"), text)
+func load(tb testing.TB, search Search, text string) ([]Watch, error) {
+	tb.Helper()
+	write(tb, filepath.Join(search.Dir, "watches.yaml"), text)
 	return Load("watches.yaml", search)
 }
 
-func mustLoad(t testing.TB, search Search, text string) []Watch {
-	t.Helper()
-	watches, err := load(t, search, text)
+func mustLoad(tb testing.TB, search Search, text string) []Watch {
+	tb.Helper()
+	watches, err := load(tb, search, text)
 	if err != nil {
-		t.Fatalf("Load: %v", err)
+		tb.Fatalf("Load: %v", err)
 	}
 	return watches
 }

@@ -42,13 +42,17 @@ func (l *faultLab) entry(ctx context.Context, cr *unstructured.Unstructured) (*l
 	if err := k8s.List(ctx, &all, client.InNamespace(l.Namespace), client.HasLabels{ledger.Label}); err != nil {
 		return nil, err
 	}
+	var found *ledger.Entry
 	for _, object := range all.Items {
-		found := &ledger.Entry{}
-		if err := json.Unmarshal([]byte(object.Data["entry"]), found); err != nil || found.Owner.Name == cr.GetName() {
-			return found, err
+		one := &ledger.Entry{}
+		if err := json.Unmarshal([]byte(object.Data["entry"]), one); err != nil {
+			return nil, err
+		}
+		if one.Owner.Name == cr.GetName() {
+			found = one
 		}
 	}
-	return nil, nil
+	return found, nil
 }
 
 // expectEntry expects that the ledger names the records of the release, with their states, and that it names the
@@ -115,7 +119,9 @@ func (l *faultLab) expectManifest(ctx context.Context, secret *corev1.Secret) {
 	Expect(err).NotTo(HaveOccurred())
 	text, err := gzip.NewReader(bytes.NewReader(packed))
 	Expect(err).NotTo(HaveOccurred())
-	var record struct{ Manifest string }
+	var record struct {
+		Manifest string `json:"manifest"`
+	}
 	Expect(json.NewDecoder(text).Decode(&record)).To(Succeed())
 	documents := strings.Split(record.Manifest, "---\n")[1:]
 	Expect(documents).To(HaveLen(len(objects) + 1))

@@ -57,16 +57,7 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	}
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
-	for cr, uid := range mergeCRs(f.lockedOwners(before), f.lockedOwners(after)) {
-		current := 0
-		if before != nil && after != nil && before.Health != nil && after.Health == nil {
-			current = 1
-		}
-		tells := f.noteHealth(cr, before, after, initial) || current > 0 || f.fieldsChange(cr, before, after)
-		if queue := f.children.queues[cr.Kind]; queue != nil && tells {
-			queue.add(notification{cr: cr.NamespacedName, uid: uid, current: current})
-		}
-	}
+	f.tellOwners(before, after, initial)
 	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {
 		_, was := concernedBefore[cr]
 		_, is := concernedAfter[cr]
@@ -80,6 +71,19 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		f.children.mu.Lock()
 		defer f.children.mu.Unlock()
 		f.children.proofs.remove(before)
+	}
+}
+
+// tellOwners notifies the CRs that own an object of its health and of the fields that their status shows.
+func (f *followedKind) tellOwners(before, after *reduce.Object, initial bool) {
+	current := 0
+	if before != nil && after != nil && before.Health != nil && after.Health == nil {
+		current = 1
+	}
+	for cr, uid := range mergeCRs(f.lockedOwners(before), f.lockedOwners(after)) {
+		if f.noteHealth(cr, before, after, initial) || current > 0 || f.fieldsChange(cr, before, after) {
+			f.children.queues[cr.Kind].add(notification{cr: cr.NamespacedName, uid: uid, current: current})
+		}
 	}
 }
 

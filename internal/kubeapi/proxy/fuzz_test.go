@@ -185,11 +185,11 @@ func ended(f *testing.F, p *proxy.Proxy) string {
 	return tokenOf(f, kubeconfig)
 }
 
-func tokenOf(f testing.TB, kubeconfig []byte) string {
-	f.Helper()
+func tokenOf(tb testing.TB, kubeconfig []byte) string {
+	tb.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		f.Fatal(err)
+		tb.Fatal(err)
 	}
 	return config.BearerToken
 }
