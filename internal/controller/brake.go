@@ -107,8 +107,8 @@ func (b *brake) takenAt(now time.Time) int {
 // progress gives back a token for each child that has become Current: a role that works in steps, each
 // after the child of the step before, does not wait. Its limit slows down a role that makes its
 // children unready with each run.
-func (b *brake) progress(children int) {
-	tokens := min(children, b.taken, maxReturned-b.returned)
+func (b *brake) progress(children int, now time.Time) {
+	tokens := min(children, b.takenAt(now), maxReturned-b.returned)
 	b.taken, b.returned = b.taken-tokens, b.returned+tokens
 	if b.taken < bucketSize {
 		b.opens = time.Time{}

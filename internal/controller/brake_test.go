@@ -192,23 +192,37 @@ func TestARoleWithProgressIsNotSlowedDown(t *testing.T) {
 func TestProgressGivesTokensBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &brake{taken: bucketSize + 1, ended: now, opens: now.Add(time.Minute)}
-	b.progress(1)
+	b.progress(1, now)
 	wantEqual(t, []any{bucketSize, now.Add(time.Minute)}, []any{b.taken, b.opens})
-	b.progress(2)
+	b.progress(2, now)
 	wantEqual(t, []any{bucketSize - 2, time.Time{}}, []any{b.taken, b.opens})
-	b.progress(2 * bucketSize) // No more than were taken.
+	b.progress(2*bucketSize, now) // No more than were taken.
 	wantEqual(t, []any{0, bucketSize + 1}, []any{b.taken, b.returned})
 
 	loops := 0 // Each run makes a child unready, which then becomes Current.
 	for ; b.opens.IsZero(); loops++ {
 		b.begin(caused, now, time.Minute)
 		b.end(now, time.Minute)
-		b.progress(1)
+		b.progress(1, now)
 	}
 	wantEqual(t, maxReturned-1, loops)
 	b.begin(asked, now, time.Minute)
-	b.progress(2)
+	b.progress(2, now)
 	wantEqual(t, bucketSize-2, b.taken)
+}
+
+// What quiet time has given back already is not given back again.
+func TestProgressOfAQuietCRCostsNothing(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := &brake{}
+	for range 2 * maxReturned {
+		now = now.Add(time.Hour)
+		b.begin(caused, now, time.Minute)
+		b.end(now, time.Minute)
+		now = now.Add(2 * quietTime)
+		b.progress(1, now)
+	}
+	wantEqual(t, 0, b.returned)
 }
 
 // meter is a Meter that keeps what it was told.

@@ -119,7 +119,7 @@ func (c *conclusion) report() status.Report {
 	report := status.Finished(c.version.generation, c.Result).WithRun(status.LastRun{Ended: c.ended, Next: c.next, Version: c.Version})
 	report = report.WithRequest(c.answered).Repeated(c.stalled).ReadyBy("", c.wroteReady)
 	// A role that asked for a requeue must run again, also after a restart of the manager.
-	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 {
+	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 && len(c.Missing) == 0 {
 		report = report.WithDigest(c.digest)
 	}
 	return report

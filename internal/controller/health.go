@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
@@ -22,10 +24,21 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 	var missing []string
 	if last := a.state.last; last != nil {
 		for _, object := range last.Missing {
+			if kind, name, _ := strings.Cut(object, " "); r.Watch.Health.Ignores(kind, name[strings.LastIndex(name, "/")+1:]) {
+				continue
+			}
 			missing = append(missing, object+": not found")
 		}
 	}
 	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue)}
+}
+
+// lookAgain sets a look at the fields of children after a run and after a start: informers may show a child
+// late, and tell nothing where only its owner has changed.
+func (r *Reconciler) lookAgain(a *attempt) {
+	if next := r.Clock.Now().Add(healthWritePause); len(r.Watch.StatusFrom) > 0 && (a.healthNext.IsZero() || next.Before(a.healthNext)) {
+		a.healthNext = next
+	}
 }
 
 // reportChildren makes Ready show the health of the CR's children, if its generation has succeeded, and the
@@ -38,16 +51,32 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 	if (health == nil || !health.Known) && len(fields) == 0 {
 		return nil
 	}
-	report := status.Observed(a.cr.GetGeneration(), health, fields)
-	operations := r.merge(report)(a.cr)
+	if health != nil && !health.Known {
+		health = nil // Ready stays as it is.
+	}
+	generation := a.cr.GetGeneration()
+	// A field that the kind's schema refuses does not keep Ready from being written.
+	reports := []status.Report{status.Observed(generation, health, nil), status.Observed(generation, nil, fields)}
+	var operations []status.Operation
+	for _, report := range reports {
+		operations = append(operations, r.merge(report)(a.cr)...)
+	}
 	if len(operations) == 0 {
 		return nil
 	}
 	now, next := r.Clock.Now(), a.state.healthWritten.Add(healthWritePause)
 	if !status.ChangesReady(a.cr, operations) && now.Before(next) {
-		a.healthNext = next
+		if a.healthNext.IsZero() || next.Before(a.healthNext) {
+			a.healthNext = next
+		}
 		return nil
 	}
 	a.state.healthWritten = now
-	return r.writeInterim(ctx, a, report)
+	var errs []error
+	for _, report := range reports {
+		if len(r.merge(report)(a.cr)) > 0 {
+			errs = append(errs, r.writeInterim(ctx, a, report))
+		}
+	}
+	return errors.Join(errs...)
 }

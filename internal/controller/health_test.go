@@ -99,6 +99,37 @@ func TestTheStatusShowsFieldsOfChildren(t *testing.T) {
 	wantEqual(t, 1, len(b.runner.specs))
 }
 
+// Fields of children are written while the health is not known, and leave Ready as it is. They do not delay
+// a look at the health.
+func TestFieldsOfChildrenLeaveReadyAlone(t *testing.T) {
+	b, related := healthBench(t)
+	b.Watch.StatusFrom = map[string]watches.ChildField{"readyReplicas": {Kind: "Deployment", Name: "web", Path: "{.status.readyReplicas}"}}
+	b.mustReconcile()
+	related.shown = map[string]any{"readyReplicas": int64(1)}
+	related.health = Health{Known: true, All: []string{web}, Overdue: []string{web}}
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+	related.health = Health{}
+	related.shown = map[string]any{"readyReplicas": int64(2)}
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	b.mustReconcile()
+	wantEqual(t, "False Unhealthy: "+web, b.ready())
+
+	related.shown = map[string]any{"readyReplicas": int64(3)}
+	related.health = Health{Known: true, All: []string{web}, Overdue: []string{web}, Next: b.clock.Now().Add(time.Second)}
+	wantEqual(t, time.Second, b.mustReconcile().RequeueAfter)
+}
+
+// health.ignore also ignores what is missing.
+func TestAMissingObjectMayBeIgnored(t *testing.T) {
+	b, _ := healthBench(t)
+	b.Watch.Health.Ignore = []watches.KindName{{Kind: "ConfigMap"}}
+	b.mustReconcile()
+	b.state().last.Missing = []string{"ConfigMap ns/a"}
+	b.mustReconcile()
+	wantEqual(t, readyNow, b.ready())
+}
+
 // A generation is not Ready before its objects are: no pause hides what its run has changed.
 func TestANewGenerationIsReadyWithItsChildren(t *testing.T) {
 	b, related := healthBench(t)

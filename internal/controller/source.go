@@ -74,7 +74,7 @@ func (n relatedSource) Start(ctx context.Context, q queue) error {
 	q = withPriority(q, slots.Changed)
 	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string, current int) {
 		n.states.mailboxOf(name).noteCurrent(current)
-		if what == "" || mark(name, uid, what) { // Health alone leads to a look, and to no run.
+		if marked := what != "" && mark(name, uid, what); marked || what == "" || current > 0 { // Health alone leads to a look, and to no run.
 			q.Add(reconcile.Request{NamespacedName: name})
 		}
 	})

@@ -75,6 +75,7 @@ const statusRefused = "the status could not be written; does the schema of the k
 // work. An admission policy or webhook may refuse it for a time: that is an error.
 func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
 	report := a.conclusion.report().WithHealth(r.health(a))
+	r.lookAgain(a)
 	if a.conclusion.ended.IsZero() && len(r.merge(report)(a.cr)) == 0 {
 		return nil // Without a run, the CR was read just now.
 	}

@@ -117,6 +117,8 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"statusFrom of what is not watched":            {"  watchDependentResources: false\n  statusFrom: {a: {from: Pod/a, path: .a}}\n", []string{`5 statusFrom … watchDependentResources: false … remove one`}},
 		"statusFrom that is no mapping":                {"  statusFrom: Pod/a\n", []string{`4 statusFrom … a mapping such as`}},
 		"statusFrom without a name":                    {"  statusFrom: {a: {from: Pod, path: .a}}\n", []string{`4 statusFrom.a: from is "Pod" … Deployment/web`}},
+		"statusFrom of any field":                      {"  statusFrom: {a: {from: Pod/a, path: .status.*}}\n", []string{`4 statusFrom.a: path is ".status.*" … .status.readyReplicas`}},
+		"statusFrom with a group":                      {"  statusFrom: {a: {from: apps/Deployment/a, path: .a}}\n", []string{`4 statusFrom.a: from is "apps/Deployment/a" … Deployment/web`}},
 		"statusFrom of a Secret":                       {"  statusFrom: {a: {from: Secret/a, path: .data.password}}\n", []string{`4 statusFrom.a … nothing of a Secret`}},
 		"statusFrom without a path":                    {"  statusFrom: {a: {from: Pod/a, path: \".a[\"}}\n", []string{`4 statusFrom.a: path is ".a[" … .status.readyReplicas`}},
 		"statusFrom for a field of the manager":        {"  statusFrom: {conditions: {from: Pod/a, path: .a}}\n", []string{`4 statusFrom … "conditions" … another one`}},

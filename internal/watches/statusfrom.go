@@ -44,12 +44,12 @@ func (p *parser) statusFrom(d *rawWatch) fieldParser {
 			switch {
 			case isManagers(f.key) || f.key == "" || strings.ContainsAny(f.key, "/~"):
 				p.addFault(f.line, "statusFrom: the manager writes the field %q of the status itself, or it is not a name; write another one", f.key)
-			case !both || kind == "" || name == "":
+			case !both || kind == "" || name == "" || strings.Contains(name, "/"):
 				p.addFault(f.line, "statusFrom.%s: from is %q; write kind and name of a child, such as Deployment/web or Deployment/%s-web", f.key, from.text, namePlaceholder)
 			case kind == "Secret":
 				p.addFault(f.line, "statusFrom.%s: a status shows nothing of a Secret; write another kind", f.key)
-			case !strings.HasPrefix(path.text, ".") || jsonpath.New("").Parse(child.Path) != nil:
-				p.addFault(f.line, "statusFrom.%s: path is %q; write a JSONPath such as .status.readyReplicas", f.key, path.text)
+			case !strings.HasPrefix(path.text, ".") || strings.ContainsAny(path.text, "{}*") || strings.Contains(path.text, "..") || jsonpath.New("").Parse(child.Path) != nil:
+				p.addFault(f.line, "statusFrom.%s: path is %q; write the JSONPath of one field, such as .status.readyReplicas", f.key, path.text)
 			default:
 				d.StatusFrom[f.key] = child
 			}

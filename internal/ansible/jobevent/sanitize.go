@@ -155,11 +155,11 @@ func (s sanitizer) list(list []any, depth int) any {
 	if depth == maxShownDepth {
 		return CutMark
 	}
-	if text, plain := joinLines(list); text != "" {
+	if text := joinLines(list); text != "" {
 		if s.revealsSecret(text) {
 			return []any{maskedText}
 		}
-		if safe := maskYAML(text); safe != text && plain {
+		if safe := maskYAML(text); safe != text {
 			return []any{s.text(safe)}
 		}
 		s.nearSecretPath = s.nearSecretPath || secretPath.MatchString(text)
@@ -172,14 +172,14 @@ func (s sanitizer) list(list []any, depth int) any {
 }
 
 // joinLines returns the texts of a list as one. plain is true if it has nothing else.
-func joinLines(list []any) (text string, plain bool) {
+func joinLines(list []any) string {
 	lines := make([]string, 0, len(list))
 	for _, value := range list {
 		if line, ok := value.(string); ok {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "\n"), len(lines) == len(list)
+	return strings.Join(lines, "\n")
 }
 
 // patchesSecret reports whether a path in a JSON patch leads to data of a Secret.

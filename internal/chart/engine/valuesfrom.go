@@ -228,6 +228,10 @@ func (w *work) hide(result content.Result) content.Result {
 		return result
 	}
 	result.Outcome.Message = w.mask.Text(result.Outcome.Message)
+	result.Missing = slices.Clone(result.Missing)
+	for i := range result.Missing {
+		result.Missing[i] = w.mask.Text(result.Missing[i])
+	}
 	result.Conditions = slices.Clone(result.Conditions)
 	for i := range result.Conditions {
 		c := &result.Conditions[i]

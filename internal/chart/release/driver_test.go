@@ -421,3 +421,28 @@ func TestAnUninstallationIsOverWhenItIsSaidToBe(t *testing.T) {
 		}
 	}
 }
+
+// A crowd of owners, which somebody adds, does not hide a record from the deletion of its release.
+func TestARecordWithACrowdOfOwnersGoes(t *testing.T) {
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	if err := storage.Init(newDriver(secrets, "K", "u1")).Create(record(1, common.StatusDeployed)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := secrets.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &all.Items[0]
+	for i := range maxReferences + 1 {
+		one.OwnerReferences = append(one.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: types.UID(strconv.Itoa(i))})
+	}
+	if _, err := secrets.Update(t.Context(), one, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := newDriver(secrets, "K", "u1", revisions(common.StatusDeployed)...).Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) > 0 {
+		t.Errorf("%d Secrets are left, %v", len(all.Items), err)
+	}
+}

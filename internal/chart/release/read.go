@@ -226,11 +226,14 @@ func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, er
 }
 
 // revision reads the metadata of a Secret. One that Helm would not find by its name is no
-// revision, nor is one with a crowd of owners.
+// revision. Of a crowd of owners none is read.
 func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool) {
 	version, err := strconv.Atoi(object.Labels["version"])
-	if err != nil || version < 1 || object.Name != key(r.Name, version) || len(object.OwnerReferences) > maxReferences {
+	if err != nil || version < 1 || object.Name != key(r.Name, version) {
 		return Revision{}, false
+	}
+	if len(object.OwnerReferences) > maxReferences {
+		object.OwnerReferences = nil
 	}
 	links := linksOf(object)
 	for i := range links {

@@ -174,6 +174,32 @@ func TestFieldsOfChildren(t *testing.T) {
 	shown(map[string]any{"port": nil, "whole": nil})
 }
 
+// Two groups may have a kind of the same name: the one that has the field counts, whenever it is asked.
+func TestAFieldOfOneOfTwoKindsOfAName(t *testing.T) {
+	reducer, err := reduce.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "{.status.port}"
+	reducer.Keep(map[string][]string{"Account": {path}})
+	others := schema.GroupVersionResource{Group: "b.io", Version: "v1", Resource: "accounts"}
+	kindOf[others] = "Account"
+	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
+		"port": {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: path},
+	}}}}).start().listen()
+	s.runWrites(accounts, object("Account", "w-c", ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"port": int64(80)} }))
+	s.runWrites(others, object("Account", "else", ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.SetAPIVersion("b.io/v1") }))
+	s.live(accounts)
+	s.live(others)
+	want := map[string]any{"port": int64(80)}
+	s.eventually(func() bool { return cmp.Equal(s.StatusFrom(widgets, ourWidget), want) }, func() string { return "no field" })
+	for range 50 {
+		if diff := cmp.Diff(want, s.StatusFrom(widgets, ourWidget)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
 // The log says once which kind does not count because nobody watches it.
 func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
 	rule := &HealthRule{Ignores: func(kind, _ string) bool { return kind == "ClusterRole" }}

@@ -1,7 +1,9 @@
 package children
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,36 +23,48 @@ type ChildField struct {
 
 // StatusFrom returns the fields of children that the status of a CR shows, by the key of the status; nil for
 // a field that the child does not have. It has no entry where the child's kind is not watched, or not yet.
+// Of two groups with a kind of the name, the first one by its name that has the field counts.
 func (c *Children) StatusFrom(watch schema.GroupVersionKind, name types.NamespacedName) map[string]any {
 	cr := ledger.CR{Kind: watch.GroupKind(), NamespacedName: name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	resources := slices.SortedFunc(maps.Keys(c.kinds), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
 	found := map[string]any{}
 	for key, field := range c.watches[cr.Kind].StatusFrom {
-		for _, f := range c.kinds {
-			if _, used := f.uses[cr.Kind]; used && f.kind.Kind == field.Kind {
-				f.addField(cr, key, field, found)
+		for _, resource := range resources {
+			f := c.kinds[resource]
+			if _, used := f.uses[cr.Kind]; !used || f.kind.Kind != field.Kind {
+				continue
+			}
+			value, known := f.fieldOf(cr, field)
+			if !known {
+				delete(found, key)
+				break
+			}
+			if found[key] == nil {
+				found[key] = value
 			}
 		}
 	}
 	return found
 }
 
-// addField adds a field of a child. The caller must hold the lock.
-func (f *followedKind) addField(cr ledger.CR, key string, field ChildField, found map[string]any) {
+// fieldOf returns a field of a child. known is false until the informer has the child's namespace. The
+// caller must hold the lock.
+func (f *followedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known bool) {
 	namespace := cr.Namespace
 	if !f.kind.Namespaced {
 		namespace = ""
 	}
 	informer, ok := f.informerFor(namespace)
-	if !ok || !informer.Live() {
-		return
+	if !ok || !informer.Synced() {
+		return nil, false
 	}
-	found[key] = nil
 	object, _, err := informer.Store().GetByKey(storeKey(namespace, field.NameFor(cr.Name)))
 	if kept, ok := object.(*reduce.Object); err == nil && ok && f.owns(cr, kept) {
-		found[key] = kept.Fields[field.Path]
+		return kept.Fields[field.Path], true
 	}
+	return nil, true
 }
 
 // fieldsChange reports whether a change of a child changes what the status of its CR may show.
