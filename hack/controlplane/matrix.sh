@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs suites on each version of Kubernetes that this folder has a module of, the newest first, and writes
-# what passed into dist/matrix.md, as docs/versioning.md shows it.
+# what passed into dist/matrix.md, as the README.md here shows it.
 #
 #   VERSIONS='1.36 1.35'   chooses versions
 #   RUN=regexp             chooses suites (hack/test.sh); by default contract, children, charts and deploy
