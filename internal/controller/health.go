@@ -44,23 +44,7 @@ func (r *Reconciler) lookAgain(a *attempt) {
 // reportChildren makes Ready show the health of the CR's children, if its generation has succeeded, and the
 // status the fields of children.
 func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
-	health, fields := r.health(a), map[string]any(nil)
-	if r.Related != nil && len(r.Watch.StatusFrom) > 0 && a.cr.GetDeletionTimestamp() == nil {
-		fields = r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)
-	}
-	if (health == nil || !health.Known) && len(fields) == 0 {
-		return nil
-	}
-	if health != nil && !health.Known {
-		health = nil // Ready stays as it is.
-	}
-	generation := a.cr.GetGeneration()
-	// A field that the kind's schema refuses does not keep Ready from being written.
-	reports := []status.Report{status.Observed(generation, health, nil), status.Observed(generation, nil, fields)}
-	var operations []status.Operation
-	for _, report := range reports {
-		operations = append(operations, r.merge(report)(a.cr)...)
-	}
+	reports, operations := r.childReports(a)
 	if len(operations) == 0 {
 		return nil
 	}
@@ -74,9 +58,25 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 	a.state.healthWritten = now
 	var errs []error
 	for _, report := range reports {
-		if len(r.merge(report)(a.cr)) > 0 {
-			errs = append(errs, r.writeInterim(ctx, a, report))
-		}
+		errs = append(errs, r.writeInterim(ctx, a, report))
 	}
 	return errors.Join(errs...)
+}
+
+// childReports returns what is to be written about children: two reports, so that a field that the kind's
+// schema refuses does not keep Ready from being written. Ready stays as it is until the health is known.
+func (r *Reconciler) childReports(a *attempt) (reports []status.Report, operations []status.Operation) {
+	generation, all := a.cr.GetGeneration(), []status.Report(nil)
+	if health := r.health(a); health != nil && health.Known {
+		all = append(all, status.Observed(generation, health, nil))
+	}
+	if r.Related != nil && len(r.Watch.StatusFrom) > 0 && a.cr.GetDeletionTimestamp() == nil {
+		all = append(all, status.Observed(generation, nil, r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)))
+	}
+	for _, report := range all {
+		if changes := r.merge(report)(a.cr); len(changes) > 0 {
+			reports, operations = append(reports, report), append(operations, changes...)
+		}
+	}
+	return reports, operations
 }

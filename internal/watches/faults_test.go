@@ -121,7 +121,7 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"statusFrom with a group":                      {"  statusFrom: {a: {from: apps/Deployment/a, path: .a}}\n", []string{`4 statusFrom.a: from is "apps/Deployment/a" … Deployment/web`}},
 		"statusFrom of a Secret":                       {"  statusFrom: {a: {from: Secret/a, path: .data.password}}\n", []string{`4 statusFrom.a … nothing of a Secret`}},
 		"statusFrom without a path":                    {"  statusFrom: {a: {from: Pod/a, path: \".a[\"}}\n", []string{`4 statusFrom.a: path is ".a[" … .status.readyReplicas`}},
-		"statusFrom for a field of the manager":        {"  statusFrom: {conditions: {from: Pod/a, path: .a}}\n", []string{`4 statusFrom … "conditions" … another one`}},
+		"statusFrom for a field of the manager":        {"  statusFrom: {conditions: {from: Pod/a, path: .a}}\n", []string{`4 statusFrom.conditions … another one`}},
 		"health with another grace":                    {"  health: {grace: soon}\n", []string{`4 grace … soon … a duration`}},
 		"health that ignores no kind":                  {"  health: {ignore: [{name: a}]}\n", []string{`4 kind … PersistentVolumeClaim`}},
 		"nobody writes Ready":                          {"  ready: nobody\n", []string{`4 ready … "nobody" … manager, content`}},

@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,20 +40,29 @@ func (p *parser) statusFrom(d *rawWatch) fieldParser {
 		for _, f := range p.mappingFields(m) {
 			var from, path textField
 			p.mapping("a field of a child", map[string]fieldParser{"from": p.text(&from), "path": p.text(&path)})(field+"."+f.key, f.value)
-			kind, name, both := strings.Cut(from.text, "/")
-			child := ChildField{Kind: kind, Name: name, Path: "{" + path.text + "}"}
-			switch {
-			case isManagers(f.key) || f.key == "" || strings.ContainsAny(f.key, "/~"):
-				p.addFault(f.line, "statusFrom: the manager writes the field %q of the status itself, or it is not a name; write another one", f.key)
-			case !both || kind == "" || name == "" || strings.Contains(name, "/"):
-				p.addFault(f.line, "statusFrom.%s: from is %q; write kind and name of a child, such as Deployment/web or Deployment/%s-web", f.key, from.text, namePlaceholder)
-			case kind == "Secret":
-				p.addFault(f.line, "statusFrom.%s: a status shows nothing of a Secret; write another kind", f.key)
-			case !strings.HasPrefix(path.text, ".") || strings.ContainsAny(path.text, "{}*") || strings.Contains(path.text, "..") || jsonpath.New("").Parse(child.Path) != nil:
-				p.addFault(f.line, "statusFrom.%s: path is %q; write the JSONPath of one field, such as .status.readyReplicas", f.key, path.text)
-			default:
-				d.StatusFrom[f.key] = child
+			child, fault := childField(f.key, from.text, path.text)
+			if fault != "" {
+				p.addFault(f.line, "statusFrom.%s: %s", f.key, fault)
+				continue
 			}
+			d.StatusFrom[f.key] = child
 		}
 	}
+}
+
+// childField returns the field of a child that a key of the status shows, or what is wrong with it.
+func childField(key, from, path string) (child ChildField, fault string) {
+	kind, name, both := strings.Cut(from, "/")
+	child = ChildField{Kind: kind, Name: name, Path: "{" + path + "}"}
+	switch {
+	case isManagers(key) || key == "" || strings.ContainsAny(key, "/~"):
+		return child, "the manager writes this field of the status itself, or it is not a name; write another one"
+	case !both || kind == "" || name == "" || strings.Contains(name, "/"):
+		return child, fmt.Sprintf("from is %q; write kind and name of a child, such as Deployment/web or Deployment/%s-web", from, namePlaceholder)
+	case kind == "Secret":
+		return child, "a status shows nothing of a Secret; write another kind"
+	case !strings.HasPrefix(path, ".") || strings.ContainsAny(path, "{}*") || strings.Contains(path, "..") || jsonpath.New("").Parse(child.Path) != nil:
+		return child, fmt.Sprintf("path is %q; write the JSONPath of one field, such as .status.readyReplicas", path)
+	}
+	return child, ""
 }
