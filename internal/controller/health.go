@@ -63,8 +63,9 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 	return errors.Join(errs...)
 }
 
-// childReports returns what is to be written about children: two reports, so that a field that the kind's
-// schema refuses does not keep Ready from being written. Ready stays as it is until the health is known.
+// childReports returns the reports about children that change the status, and their changes. Ready has a
+// report of its own, which is written although the kind's schema refuses a field. Ready stays as it is until
+// the health is known.
 func (r *Reconciler) childReports(a *attempt) (reports []status.Report, operations []status.Operation) {
 	generation, all := a.cr.GetGeneration(), []status.Report(nil)
 	if health := r.health(a); health != nil && health.Known {

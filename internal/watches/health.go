@@ -30,7 +30,7 @@ func (p *parser) health(d *rawWatch) fieldParser {
 	}
 }
 
-// checkHealth refuses what the status is to show of children that are not watched, or where nobody writes it.
+// checkHealth refuses health and statusFrom where children are not watched, or nobody writes the status.
 func (p *parser) checkHealth(d *rawWatch) {
 	for _, field := range []string{"health", "statusFrom"} {
 		if d.Health == nil && field == "health" || d.StatusFrom == nil && field == "statusFrom" {

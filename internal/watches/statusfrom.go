@@ -50,7 +50,7 @@ func (p *parser) statusFrom(d *rawWatch) fieldParser {
 	}
 }
 
-// childField returns the field of a child that a key of the status shows, or what is wrong with it.
+// childField returns the field of a child that a key of the status shows, or the fault of the setting.
 func childField(key, from, path string) (child ChildField, fault string) {
 	kind, name, both := strings.Cut(from, "/")
 	child = ChildField{Kind: kind, Name: name, Path: "{" + path + "}"}

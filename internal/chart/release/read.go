@@ -226,7 +226,7 @@ func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, er
 }
 
 // revision reads the metadata of a Secret. One that Helm would not find by its name is no
-// revision. Of a crowd of owners none is read.
+// revision. A Secret with a crowd of owners counts as one without any.
 func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool) {
 	version, err := strconv.Atoi(object.Labels["version"])
 	if err != nil || version < 1 || object.Name != key(r.Name, version) {

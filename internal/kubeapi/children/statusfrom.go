@@ -23,7 +23,7 @@ type ChildField struct {
 
 // StatusFrom returns the fields of children that the status of a CR shows, by the key of the status; nil for
 // a field that the child does not have. It has no entry where the child's kind is not watched, or not yet.
-// Of two groups with a kind of the name, the first one by its name that has the field counts.
+// If two groups have a kind of this name, the first one that has the field counts.
 func (c *Children) StatusFrom(watch schema.GroupVersionKind, name types.NamespacedName) map[string]any {
 	cr := ledger.CR{Kind: watch.GroupKind(), NamespacedName: name}
 	c.mu.Lock()
@@ -67,7 +67,7 @@ func (f *followedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known
 	return nil, true
 }
 
-// fieldsChange reports whether a change of a child changes what the status of its CR may show.
+// fieldsChange reports whether a change of a child may change fields that the status of its CR shows.
 func (f *followedKind) fieldsChange(cr ledger.CR, before, after *reduce.Object) bool {
 	fieldsOf := func(object *reduce.Object) map[string]any {
 		if object == nil {

@@ -31,7 +31,7 @@ type Object struct {
 	Digest Digest
 	// Health is nil for an object that is Current for kstatus.
 	Health *Health
-	// Fields are those that Keep names, by their path; one that is no scalar, or too long, is left out.
+	// Fields are those that Keep names, by their path; one that is not a scalar, or is too long, is left out.
 	Fields map[string]any
 	// Status has a digest of each field of the status that Reducer was told to keep. They have
 	// no key: State compares them with those of an earlier manager.
