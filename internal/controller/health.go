@@ -20,7 +20,7 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 		return nil
 	}
 	found := r.Related.Health(r.Watch.GVK, a.request.NamespacedName)
-	a.healthNext = found.Next
+	a.lookBy(found.Next)
 	var missing []string
 	if last := a.state.last; last != nil {
 		for _, object := range last.Missing {
@@ -33,11 +33,18 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue)}
 }
 
+// lookBy sets the next look at the CR's children to t at the latest; the zero time sets nothing.
+func (a *attempt) lookBy(t time.Time) {
+	if a.healthNext.IsZero() || !t.IsZero() && t.Before(a.healthNext) {
+		a.healthNext = t
+	}
+}
+
 // lookAgain sets a look at the fields of children after a run and after a start: informers may show a child
 // late, and tell nothing where only its owner has changed.
 func (r *Reconciler) lookAgain(a *attempt) {
-	if next := r.Clock.Now().Add(healthWritePause); len(r.Watch.StatusFrom) > 0 && (a.healthNext.IsZero() || next.Before(a.healthNext)) {
-		a.healthNext = next
+	if len(r.Watch.StatusFrom) > 0 {
+		a.lookBy(r.Clock.Now().Add(healthWritePause))
 	}
 }
 
@@ -50,9 +57,7 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 	}
 	now, next := r.Clock.Now(), a.state.healthWritten.Add(healthWritePause)
 	if !status.ChangesReady(a.cr, operations) && now.Before(next) {
-		if a.healthNext.IsZero() || next.Before(a.healthNext) {
-			a.healthNext = next
-		}
+		a.lookBy(next)
 		return nil
 	}
 	a.state.healthWritten = now
@@ -69,10 +74,10 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 func (r *Reconciler) childReports(a *attempt) (reports []status.Report, operations []status.Operation) {
 	generation, all := a.cr.GetGeneration(), []status.Report(nil)
 	if health := r.health(a); health != nil && health.Known {
-		all = append(all, status.Observed(generation, health, nil))
+		all = append(all, status.Observed(generation, health))
 	}
 	if r.Related != nil && len(r.Watch.StatusFrom) > 0 && a.cr.GetDeletionTimestamp() == nil {
-		all = append(all, status.Observed(generation, nil, r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)))
+		all = append(all, status.WithFields(generation, r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)))
 	}
 	for _, report := range all {
 		if changes := r.merge(report)(a.cr); len(changes) > 0 {

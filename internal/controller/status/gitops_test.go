@@ -43,7 +43,7 @@ func moments(t *testing.T) map[string]*unstructured.Unstructured {
 		"its first run is running":                           reported(1, ours.Started(1, false)),
 		"succeeded":                                          reported(1, success),
 		"runs again after a success":                         reported(1, success, ours.Started(1, false)),
-		"`health: true`, and a child is not healthy":         reported(1, success, ours.Observed(1, &ours.Health{Known: true, Overdue: []string{"Deployment web: Available: 1/3"}}, nil)),
+		"`health: true`, and a child is not healthy":         reported(1, success, ours.Observed(1, &ours.Health{Known: true, Overdue: []string{"Deployment web: Available: 1/3"}})),
 		"slowed down after a success":                        reported(1, success, ours.Slowed(1, "Secret a/b changed")),
 		"failed, and is tried again":                         reported(1, failure),
 		"runs again after a failure":                         reported(1, failure, ours.Started(1, false)),

@@ -25,14 +25,14 @@ func (r Report) WithHealth(h *Health) Report {
 	return r
 }
 
-// Observed reports the health of children, nil if it does not count, and fields of the status. It changes
-// only the Ready of a generation that has succeeded.
-func Observed(generation int64, h *Health, fields map[string]any) Report {
-	report := Report{generation: generation, idle: true, health: h, fields: fields}
-	if h != nil {
-		report.moment = momentObserved
-	}
-	return report
+// Observed reports the health of children. It changes only the Ready of a generation that has succeeded.
+func Observed(generation int64, h *Health) Report {
+	return Report{generation: generation, idle: true, moment: momentObserved, health: h}
+}
+
+// WithFields reports fields of the status by their keys; nil removes one.
+func WithFields(generation int64, fields map[string]any) Report {
+	return Report{generation: generation, idle: true, fields: fields}
 }
 
 // healthy returns Ready for a generation that has succeeded. ready is the condition in the status.
