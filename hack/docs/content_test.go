@@ -56,11 +56,11 @@ func TestKindsOfContentAreNamedInFull(t *testing.T) {
 }
 
 // mayAskForCharts are the files that may ask whether a watch has a chart, beside those of the chart
-// wing: each chooses what stands for the kind of content from then on.
+// backend: each chooses what stands for the kind of content from then on.
 var mayAskForCharts = []string{
 	"internal/watches/chart.go", "internal/watches/kinds.go", // The fields of charts; ContentKind.
-	"internal/operator/chart.go",    // The operator's wing for charts.
-	"internal/author/check/wing.go", // That of check.
+	"internal/operator/chart.go",       // The operator's backend for charts.
+	"internal/author/check/backend.go", // That of check.
 }
 
 // TestNobodyElseAsksForCharts: a kind of content says itself what is special about it, so that a

@@ -58,13 +58,13 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 	if err != nil {
 		return nil, nil, err
 	}
-	place, err := openRunDirs(o)
+	dirs, err := openRunDirs(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	end = func() error { return errors.Join(place.close(), os.RemoveAll(dir)) }
+	end = func() error { return errors.Join(dirs.close(), os.RemoveAll(dir)) }
 	if len(a.Chart) > 0 {
-		charts, err := newChartRunner(o, place)
+		charts, err := newChartRunner(o, dirs)
 		return chartAgent{charts, a.Chart}, end, err
 	}
 	env, err := findPython(ctx, o)
@@ -76,7 +76,7 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 		return nil, nil, err
 	}
 	checker.Accept(a.Python)
-	r := newRunner(o, o.SearchPaths(), env, place)
+	r := newRunner(o, o.SearchPaths(), env, dirs)
 	r.Ready = checker.Check
 	return r, end, nil
 }

@@ -33,18 +33,18 @@ func TestAnAgentCarriesOutTheOrderOfAChart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	o := config.Of(options.Options{Executable: filepath.Join(dir, "manager"), RunDir: filepath.Join(dir, "runs")}, logr.Discard())
-	place, err := openRunDirs(o)
+	dirs, err := openRunDirs(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = place.close() }()
-	if _, err := newChartRunner(o, place); err == nil || !strings.Contains(err.Error(), "chart-exec") {
+	defer func() { _ = dirs.close() }()
+	if _, err := newChartRunner(o, dirs); err == nil || !strings.Contains(err.Error(), "chart-exec") {
 		t.Errorf("without the program: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "chart-exec"), []byte(playedChartExec), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newChartRunner(o, place)
+	r, err := newChartRunner(o, dirs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ type components struct {
 	*Manager
 
 	list     []Watch
-	place    runDirs
+	dirs     runDirs
 	backends backends
 	slots    *slots.Slots
 	// jobSlots are those of runs in Jobs.
@@ -94,16 +94,16 @@ func (m *Manager) stopper() stopper {
 
 // prepare takes the run directory and prepares the kinds of content.
 func (c *components) prepare(ctx context.Context) (err error) {
-	if c.place, err = openRunDirs(c.options); err != nil {
+	if c.dirs, err = openRunDirs(c.options); err != nil {
 		return err
 	}
-	c.reaper.Store(c.place.reaper)
+	c.reaper.Store(c.dirs.reaper)
 	c.backends = newBackends(c.Manager, c.list)
-	if err := c.backends.prepare(ctx, c.list, c.place); err != nil {
+	if err := c.backends.prepare(ctx, c.list, c.dirs); err != nil {
 		return err
 	}
 	c.slots = newSlots(c.options, inJobs(c.list, false), c.backends.keepsServer())
-	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.place.root}}
+	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.dirs.root}}
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (c *components) close() {
 		undo()
 	}
 	c.registerer.unregister()
-	if err := errors.Join(c.backends.close(), c.place.close()); err != nil {
+	if err := errors.Join(c.backends.close(), c.dirs.close()); err != nil {
 		c.options.Logger.Error(err, "could not give up the run directory")
 	}
 }

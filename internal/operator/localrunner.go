@@ -23,7 +23,7 @@ type LocalRunner struct {
 	options config.Options
 	ansible *ansibleBackend
 	watches []watches.Watch
-	place   runDirs
+	dirs    runDirs
 	client  client.Client
 	server  *rest.Config
 
@@ -44,7 +44,7 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 		return nil, err
 	}
 	b := &LocalRunner{options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
-	if b.place, err = openRunDirs(o); err != nil {
+	if b.dirs, err = openRunDirs(o); err != nil {
 		return nil, err
 	}
 	var its []Watch
@@ -56,7 +56,7 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 	if len(its) == 0 {
 		return b, nil
 	}
-	if err := b.ansible.prepare(ctx, its, b.place); err != nil {
+	if err := b.ansible.prepare(ctx, its, b.dirs); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.ansible.runner.Prepare()
@@ -67,7 +67,7 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 func (b *LocalRunner) Close() error {
 	b.endProxies()
 	b.served.Wait()
-	return errors.Join(b.ansible.close(), b.place.close())
+	return errors.Join(b.ansible.close(), b.dirs.close())
 }
 
 // Watches returns the watches, with their content.

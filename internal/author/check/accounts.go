@@ -29,7 +29,7 @@ func (p *Project) accountsMayDo(ctx context.Context, c Cluster) error {
 		}
 		needs := rights.Collector{CRDs: p.CRDs}
 		needs.Unit(u.Unit, u.Index)
-		u.wing.needs(&needs, u)
+		u.backend.needs(&needs, u)
 		for _, sample := range p.samplesRead {
 			if sample.gvk != u.Watch.GVK || sample.object == nil {
 				continue

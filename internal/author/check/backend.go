@@ -8,8 +8,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// wing is a kind of content's own part of a unit, beside the common part. Each unit has its own.
-type wing interface {
+// backend is a kind of content's own part of a unit, beside the common part. Each unit has its own.
+type backend interface {
 	// load reads the unit's content, as far as the package source has not.
 	load(ctx context.Context, p *Project, u *Unit)
 	// needs adds the rights for the manager's work with this kind of content.
@@ -20,20 +20,20 @@ type wing interface {
 	hasVariables() bool
 }
 
-// newWing returns the wing of the unit. No other place asks which kind of content a unit has.
-func newWing(unit *source.Unit) wing {
+// newBackend returns the backend of the unit. No other place asks which kind of content a unit has.
+func newBackend(unit *source.Unit) backend {
 	if unit.Watch.Chart != nil {
-		return &chartWing{chart: unit.Watch.Chart}
+		return &chartBackend{chart: unit.Watch.Chart}
 	}
-	return ansibleWing{}
+	return ansibleBackend{}
 }
 
-// ansibleWing is for roles and playbooks, which the package source reads: the rights of tasks are
+// ansibleBackend is for roles and playbooks, which the package source reads: the rights of tasks are
 // known from there.
-type ansibleWing struct{}
+type ansibleBackend struct{}
 
-func (ansibleWing) load(context.Context, *Project, *Unit) {}
-func (ansibleWing) needs(*rights.Collector, *Unit)        {}
-func (ansibleWing) hasVariables() bool                    { return true }
+func (ansibleBackend) load(context.Context, *Project, *Unit) {}
+func (ansibleBackend) needs(*rights.Collector, *Unit)        {}
+func (ansibleBackend) hasVariables() bool                    { return true }
 
-func (ansibleWing) definition(p *Project, u *Unit, _ *schema.CRD, _ source.Position) { p.fields(u) }
+func (ansibleBackend) definition(p *Project, u *Unit, _ *schema.CRD, _ source.Position) { p.fields(u) }

@@ -21,8 +21,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// chartWing is for charts.
-type chartWing struct {
+// chartBackend is for charts.
+type chartBackend struct {
 	chart *watches.Chart
 	// objects are rendered by the chart for the samples of the kind, and with its own values.
 	objects []describe.Object
@@ -30,9 +30,9 @@ type chartWing struct {
 	loaded *describe.Chart
 }
 
-func (*chartWing) hasVariables() bool { return false }
+func (*chartBackend) hasVariables() bool { return false }
 
-func (w *chartWing) needs(c *rights.Collector, u *Unit) {
+func (w *chartBackend) needs(c *rights.Collector, u *Unit) {
 	loaded := w.loaded
 	if loaded == nil {
 		loaded = &describe.Chart{}
@@ -46,7 +46,7 @@ func (w *chartWing) needs(c *rights.Collector, u *Unit) {
 }
 
 // load loads the chart of the watch, renders it for each sample of its kind, and keeps the objects.
-func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
+func (w *chartBackend) load(ctx context.Context, p *Project, u *Unit) {
 	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	path := w.chart.Path
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 
 // unknownValues adds values of a sample that neither the chart's values nor its templates name. Below an empty map
 // of values, any may stand.
-func (w *chartWing) unknownValues(p *Project, s *customResource, given, known map[string]any, path string) {
+func (w *chartBackend) unknownValues(p *Project, s *customResource, given, known map[string]any, path string) {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		inner, isMap := given[key].(map[string]any)
 		value, named := known[key]
@@ -120,7 +120,7 @@ func (w *chartWing) unknownValues(p *Project, s *customResource, given, known ma
 }
 
 // mentions reports whether a template or the schema of the chart has the name.
-func (w *chartWing) mentions(key string) bool {
+func (w *chartBackend) mentions(key string) bool {
 	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(key) + `\b`)
 	return word.Match(w.loaded.Schema) || slices.ContainsFunc(w.loaded.Files, func(f describe.File) bool {
 		return strings.Contains(f.Name, "templates/") && word.Match(f.Data)
@@ -128,7 +128,7 @@ func (w *chartWing) mentions(key string) bool {
 }
 
 // hooks adds the hooks that are refused.
-func (w *chartWing) hooks(p *Project, objects []describe.Object, at source.Position) {
+func (w *chartBackend) hooks(p *Project, objects []describe.Object, at source.Position) {
 	for _, o := range objects {
 		if !o.Nameless {
 			continue
@@ -148,7 +148,7 @@ func (w *chartWing) hooks(p *Project, objects []describe.Object, at source.Posit
 }
 
 // definition adds faults of the place of the chart's releases.
-func (w *chartWing) definition(p *Project, u *Unit, crd *schema.CRD, at source.Position) {
+func (w *chartBackend) definition(p *Project, u *Unit, crd *schema.CRD, at source.Position) {
 	chart := w.chart
 	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {
 		p.add(finding{

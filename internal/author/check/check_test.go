@@ -254,7 +254,7 @@ func TestAHookWithoutANameIsNamed(t *testing.T) {
 		watch := thing()
 		files["watches.yaml"] = ""
 		p := project(t, watch, files)
-		w := &chartWing{chart: &watches.Chart{Path: filepath.Join(p.options.Dir, "chart")}, loaded: &describe.Chart{}}
+		w := &chartBackend{chart: &watches.Chart{Path: filepath.Join(p.options.Dir, "chart")}, loaded: &describe.Chart{}}
 		for file, text := range files {
 			w.loaded.Files = append(w.loaded.Files, describe.File{Name: strings.TrimPrefix(file, "chart/"), Data: []byte(text)})
 		}

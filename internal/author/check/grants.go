@@ -22,7 +22,7 @@ func (p *Project) Needs() rights.Needs {
 	c.Engine()
 	for _, u := range p.Units {
 		c.Unit(u.Unit, u.Index)
-		u.wing.needs(&c, u)
+		u.backend.needs(&c, u)
 	}
 	for _, needs := range [][]rights.Need{c.All, c.Accounts} {
 		for i, need := range needs {

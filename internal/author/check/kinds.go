@@ -37,7 +37,7 @@ func (p *Project) kinds(u *Unit) {
 		return
 	}
 	p.version(u, found, at)
-	u.wing.definition(p, u, found, at)
+	u.backend.definition(p, u, found, at)
 	for _, reference := range u.Watch.References {
 		p.path(u, reference.Name, at, ofReference)
 		p.path(u, reference.Namespace, at, ofReference)

@@ -54,12 +54,12 @@ type Unit struct {
 	*source.Index
 
 	Variables schema.Variables
-	wing      wing
+	backend   backend
 }
 
 // newUnit returns the unit of which only the package source has read the content.
 func newUnit(unit *source.Unit, crds []schema.CRD) *Unit {
-	return &Unit{Unit: unit, Variables: schema.For(unit.Watch, crds), wing: newWing(unit)}
+	return &Unit{Unit: unit, Variables: schema.For(unit.Watch, crds), backend: newBackend(unit)}
 }
 
 // Load reads the project in the directory o.Dir. Faults of the content become findings; an error
@@ -98,7 +98,7 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	for _, unit := range source.Walk(list, source.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
 		u := newUnit(unit, p.CRDs)
 		p.Units = append(p.Units, u)
-		u.wing.load(ctx, p, u)
+		u.backend.load(ctx, p, u)
 	}
 	for _, dir := range p.playbooks() {
 		p.trees = append(p.trees, source.Beside(filepath.Join(dir, "any")))

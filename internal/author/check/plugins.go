@@ -238,7 +238,7 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 
 // canSet reports whether a variable of a resource may be the option of a plugin.
 func (u *Unit) canSet(v reader.OptionVariable) bool {
-	return u.wing.hasVariables() && (v.Directory == "" || slices.Contains(u.directories(), v.Directory)) && u.Watch.Vars[v.Variable] == nil
+	return u.backend.hasVariables() && (v.Directory == "" || slices.Contains(u.directories(), v.Directory)) && u.Watch.Vars[v.Variable] == nil
 }
 
 var unresolved = regexp.MustCompile(`(?i)couldn't resolve module|the role .* was not found`)
