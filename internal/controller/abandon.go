@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -29,11 +30,35 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	return nil
 }
 
+// CauseNotSelected is in the answer NotFound about a CR that is there, but not this manager's.
+const CauseNotSelected metav1.CauseType = "NotSelected"
+
+// nameGone names the remains of the CRs of which the content has records, and which went while no
+// manager ran.
+func (s *Supervisor) nameGone(ctx context.Context, r *Reconciler) {
+	if s.Recorded == nil {
+		return
+	}
+	recorded, err := s.Recorded(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.Logger.Info("WARNING: cannot name the remains of resources that were deleted while no manager ran; the next start tries again", "error", err.Error())
+	}
+	for name, uid := range recorded {
+		a := &attempt{request: reconcile.Request{NamespacedName: name}, entry: &entry{state: state{version: version{uid: uid}}}}
+		if ctx.Err() != nil || s.Cache.Get(ctx, name, s.object()) == nil {
+			continue
+		}
+		if _, err := r.get(ctx, a.request); apierrors.IsNotFound(err) {
+			r.nameLeft(log.IntoContext(ctx, s.Logger.WithValues("object", named(a.request))), a, err)
+		}
+	}
+}
+
 // nameLeft names the remains of a CR that is gone although the manager has not removed its
-// finalizer. A kind that is not served proves nothing about its CRs.
+// finalizer. A kind that is not served, and a CR that this manager does not select, prove nothing.
 func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 	uid := a.state.version.uid
-	if !r.Watch.ContentKind().Keeps || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) {
+	if !r.Watch.ContentKind().Keeps || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) || apierrors.HasStatusCause(notFound, CauseNotSelected) {
 		return
 	}
 	a.cr = &unstructured.Unstructured{}

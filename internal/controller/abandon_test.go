@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,6 +125,8 @@ func (k kept) Abandon(context.Context, content.Job) string {
 
 func TestWhatStaysOfACRIsNamedOnce(t *testing.T) {
 	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "", 0, true)
+	notSelected := apierrors.NewNotFound(schema.GroupResource{}, "")
+	notSelected.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: CauseNotSelected}}
 	for why, test := range map[string]struct {
 		annotate []func(*unstructured.Unstructured)
 		notFound error
@@ -131,6 +134,7 @@ func TestWhatStaysOfACRIsNamedOnce(t *testing.T) {
 	}{
 		"somebody has removed the finalizer": {nil, nil, 1},
 		"the kind is not served":             {nil, unserved, 0},
+		"another shard has it now":           {nil, notSelected, 0},
 		"the CR was abandoned":               {[]func(*unstructured.Unstructured){givenUp}, nil, 0},
 	} {
 		t.Run(why, func(t *testing.T) {

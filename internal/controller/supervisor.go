@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -50,6 +51,9 @@ type Supervisor struct {
 	// Sources are further sources of events, whose requests name CRs that are to run again.
 	Sources []Source
 	Logger  logr.Logger
+	// Recorded returns the CRs, with their UIDs, of which the content has records that do not go with
+	// them; nil for content that has none.
+	Recorded func(context.Context) (map[types.NamespacedName]types.UID, error)
 	// Ready is called when the controller begins and stops to work.
 	Ready func(gvk schema.GroupVersionKind, ready bool)
 
@@ -122,7 +126,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	ctx, cancel := s.whileServed(log.IntoContext(ctx, s.Logger))
 	defer cancel(nil)
 	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
-	go s.awaitSync(ctx)
+	go s.awaitSync(ctx, reconciler)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	err = c.Start(ctx)
 	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), s.object()); removeErr != nil {
@@ -180,8 +184,8 @@ type singleKindCache struct{ cache.Cache }
 // WaitForCacheSync implements cache.Cache.
 func (singleKindCache) WaitForCacheSync(context.Context) bool { return true }
 
-// awaitSync waits until the kind's cache is filled, and reports it.
-func (s *Supervisor) awaitSync(ctx context.Context) {
+// awaitSync waits until the kind's cache is filled, and reports it, and the CRs that have gone.
+func (s *Supervisor) awaitSync(ctx context.Context, r *Reconciler) {
 	synced, err := s.synced(ctx)
 	if err != nil {
 		return // The controller's own start meets the same error and reports it.
@@ -190,6 +194,7 @@ func (s *Supervisor) awaitSync(ctx context.Context) {
 		s.unready.Store(nil)
 		s.Ready(s.GVK, true)
 		s.Logger.Info("watching", "gvk", s.GVK.String())
+		s.nameGone(ctx, r)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -15,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
@@ -63,7 +65,9 @@ func (s shardReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	}
 	if !s.shard.Matches(labels.Set(object.GetLabels())) {
 		kind := object.GetObjectKind().GroupVersionKind().GroupKind()
-		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name)
+		err := apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: controller.CauseNotSelected}}
+		return err
 	}
 	return nil
 }

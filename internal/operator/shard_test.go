@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
@@ -80,6 +81,9 @@ func TestAShardKnowsNoOtherResources(t *testing.T) {
 		err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})
 		if there && err != nil || !there && !apierrors.IsNotFound(err) {
 			t.Errorf("%s: got %v", name, err)
+		}
+		if got, want := apierrors.HasStatusCause(err, controller.CauseNotSelected), !there && name != "absent"; got != want {
+			t.Errorf("%s: another shard's is %v, want %v", name, got, want)
 		}
 	}
 	list := &corev1.ConfigMapList{}

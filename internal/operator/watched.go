@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -138,6 +139,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 		Sources:                 watch.Sources,
 		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
 		Ready:                   ready,
+		Recorded:                c.recorded(watch.Watch),
 		NewReconciler: func(noStatus bool) *controller.Reconciler {
 			return &controller.Reconciler{
 				Watch:      watch.Watch,
@@ -162,6 +164,16 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Fence:      c.lease.fence.Held,
 			}
 		},
+	}
+}
+
+// recorded returns a function that returns the CRs of which the content of a watch has records; nil if it has none.
+func (c *components) recorded(watch watches.Watch) func(context.Context) (map[types.NamespacedName]types.UID, error) {
+	if !isChart(watch) {
+		return nil
+	}
+	return func(ctx context.Context) (map[types.NamespacedName]types.UID, error) {
+		return c.ledger.CRs(ctx, watch.GVK.GroupKind())
 	}
 }
 

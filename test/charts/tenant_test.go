@@ -300,6 +300,36 @@ var _ = Describe("a release whose CR goes without its finalizer", func() {
 		cr = deployedBy(ctx, s, hello, "byhand")
 		remove(ctx, cr)
 	})
+
+	It("is named by the next manager if none ran, or loses its history, and a CR that is there is not", func(ctx context.Context) {
+		s, _ := ledgered(ctx, map[string]string{
+			"a.yaml": versioned["a.yaml"],
+			"p.yaml": "{{ if .Values.cluster }}\n" + versioned["p.yaml"] + "{{ end }}",
+		}, "")
+		s.Start(ctx, hello.Kind)
+		stays := harness.Custom(hello, s.Namespace, "stays", map[string]any{"cluster": true})
+		collected := harness.Custom(hello, s.Namespace, "collected", map[string]any{})
+		there := harness.Custom(hello, s.Namespace, "there", map[string]any{})
+		s.Create(ctx, stays, collected, there)
+		for _, cr := range []*unstructured.Unstructured{stays, collected, there} {
+			succeeded(ctx, s, cr)
+		}
+		Expect(s.Manager.Stop()).To(Succeed())
+		goes(ctx, stays)
+		goes(ctx, collected)
+		s.Start(ctx, hello.Kind)
+		Eventually(ctx, notes(stays, "FinalizerAbandoned")).Should(ConsistOf(HaveSuffix(`: the release "stays": PriorityClass ` + s.Namespace + "-stays-b")))
+		Eventually(ctx, statuses(s, "collected")).Should(BeEmpty())
+		for _, cr := range []*unstructured.Unstructured{collected, there} {
+			Expect(notes(cr, "FinalizerAbandoned")(ctx)).To(BeEmpty())
+		}
+		Expect(statuses(s, "stays")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+		Expect(statuses(s, "there")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+		taken := deployedBy(ctx, s, hello, "stays")
+		remove(ctx, taken)
+		Expect(isGone(priorityClass(s, "stays-b"))(ctx)).To(site.BeGone())
+		remove(ctx, there)
+	})
 })
 
 var _ = Describe("a release whose ledger is lost", func() {

@@ -93,7 +93,7 @@ rules:
   - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
   - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
   - {apiGroups: [""], resources: [events], verbs: [create, patch]}
-  - {apiGroups: [""], resources: [configmaps], verbs: [get, create, patch, delete]}
+  - {apiGroups: [""], resources: [configmaps], verbs: [get, list, create, patch, delete]}
 `
 
 // TestProjectsWithoutAFault has the kinds of project that operators have. Each works in an image,

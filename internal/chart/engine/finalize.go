@@ -186,6 +186,7 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	if w.gone {
 		if entry, err := w.engine.ledger.Get(ctx, w.seal.Owner); err == nil && entry.Last() == nil {
+			_ = w.engine.ledger.Delete(ctx, entry) // It says that an attempt has begun, if there is one.
 			return ""
 		}
 	} else if w.name == "" {

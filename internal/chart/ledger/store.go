@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -30,6 +31,8 @@ const (
 	// maxText is less than the size of a ConfigMap, in bytes. maxUnpacked bounds its unpacked text.
 	maxText     = 1000 << 10
 	maxUnpacked = 8 << 20
+	// pageSize is the number of entries in an answer of the API server to CRs.
+	pageSize = 50
 )
 
 // Store keeps entries in ConfigMaps. The manager is the only one who writes them, with the version that
@@ -80,6 +83,30 @@ func (s *Store) Get(ctx context.Context, owner order.Owner) (*Entry, error) {
 		return empty, nil
 	}
 	return e, nil
+}
+
+// CRs returns the CRs of a kind that have an entry, with their UIDs. It reads an entry that has none as
+// that of another kind: Get reports it.
+func (s *Store) CRs(ctx context.Context, kind schema.GroupKind) (map[types.NamespacedName]types.UID, error) {
+	if s.ConfigMaps == nil {
+		return nil, nil //nolint:nilnil // No CR has one.
+	}
+	all := map[types.NamespacedName]types.UID{}
+	options := metav1.ListOptions{LabelSelector: Label + "=" + s.Prefix, Limit: pageSize}
+	for {
+		page, err := s.ConfigMaps.List(ctx, options)
+		if err != nil {
+			return nil, s.fault("list", "list", err)
+		}
+		for i := range page.Items {
+			if e, err := decode(&page.Items[i]); err == nil && e.Owner.Group == kind.Group && e.Owner.Kind == kind.Kind {
+				all[types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}] = types.UID(e.Owner.UID)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
+		}
+	}
 }
 
 // Put writes an entry as the successor of the version that was read.

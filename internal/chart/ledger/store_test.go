@@ -8,7 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -58,6 +61,29 @@ func TestAnEntryIsKept(t *testing.T) {
 	}
 }
 
+func TestTheCRsWithAnEntryAreListedByKind(t *testing.T) {
+	client := fake.NewClientset()
+	s := &Store{ConfigMaps: client.CoreV1().ConfigMaps("op"), Namespace: "op", Prefix: "p"}
+	for _, of := range []order.Owner{owner, {Group: "g", Kind: "K", Name: "b", UID: "u2"}, {Group: "g", Kind: "Other", Name: "a", UID: "u3"}} {
+		if err := s.Put(t.Context(), &Entry{Owner: of}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	neighbour := &Store{ConfigMaps: s.ConfigMaps, Prefix: "q"}
+	if err := neighbour.Put(t.Context(), &Entry{Owner: order.Owner{Group: "g", Kind: "K", Name: "of-another-operator", UID: "u4"}}); err != nil {
+		t.Fatal(err)
+	}
+	broken := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p-0", Labels: map[string]string{Label: "p"}}, Data: map[string]string{textKey: "{"}}
+	if _, err := s.ConfigMaps.Create(t.Context(), broken, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.CRs(t.Context(), schema.GroupKind{Group: "g", Kind: "K"})
+	want := map[types.NamespacedName]types.UID{{Namespace: "ns", Name: "a"}: "u1", {Name: "b"}: "u2"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestALargeEntryIsPackedAndALargerOneRefused(t *testing.T) {
 	for why, test := range map[string]struct {
 		name func(i int) string
@@ -89,7 +115,8 @@ func TestTheMissingRightIsNamed(t *testing.T) {
 	})
 	s := &Store{ConfigMaps: client.CoreV1().ConfigMaps("op"), Namespace: "op", Prefix: "p"}
 	_, err := s.Get(t.Context(), owner)
-	for verb, err := range map[string]error{"get": err, "create and patch": s.Put(t.Context(), entry()), "delete": s.Delete(t.Context(), &Entry{exists: true})} {
+	_, listErr := s.CRs(t.Context(), schema.GroupKind{})
+	for verb, err := range map[string]error{"get": err, "list": listErr, "create and patch": s.Put(t.Context(), entry()), "delete": s.Delete(t.Context(), &Entry{exists: true})} {
 		if want := "the verbs " + verb + " for configmaps"; err == nil || !strings.Contains(err.Error(), want) || !apierrors.IsForbidden(err) {
 			t.Errorf("got %v, want %q", err, want)
 		}
