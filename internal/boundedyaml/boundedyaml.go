@@ -3,6 +3,7 @@
 package boundedyaml
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,17 +17,25 @@ const (
 	// the document once each alias is expanded. The YAML parser bounds neither.
 	maxAliases  = 1000
 	maxExpanded = 3 << 20
+	// maxEntries bounds the number that Entries returns.
+	maxEntries = 250_000
 )
 
 // alias matches each alias of a YAML document, and words in its text that look like one.
 var alias = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 
-// ToJSON converts a YAML document to JSON. It is an error if the document has more than 1000
-// aliases, or more than 3 MiB once they are expanded.
+// ToJSON converts a YAML document to JSON, and returns JSON as it is. It is an error if YAML has more
+// than 250,000 entries, more than 1000 aliases, or more than 3 MiB once they are expanded.
 func ToJSON(document []byte) ([]byte, error) {
+	if json.Valid(document) {
+		return document, nil
+	}
+	if Entries(document) > maxEntries {
+		return nil, fmt.Errorf("it has more than %d lines, commas and brackets: write it as JSON", maxEntries)
+	}
 	switch count := len(alias.FindAllIndex(document, maxAliases+1)); {
 	case count > maxAliases:
-		return nil, fmt.Errorf("it has more than %d aliases, or words that begin like one (*a): send JSON", maxAliases)
+		return nil, fmt.Errorf("it has more than %d aliases, or words that begin like one (*a): write it as JSON", maxAliases)
 	case count > 0:
 		var root yamlnode.Node
 		if err := yamlnode.Unmarshal(document, &root); err != nil {
@@ -37,6 +46,23 @@ func ToJSON(document []byte) ([]byte, error) {
 		}
 	}
 	return yaml.YAMLToJSON(document)
+}
+
+// Entries returns how many entries of maps and lists, and lines, a YAML document has at most: each
+// but the first begins after one of these characters. An entry can take a thousand bytes once it is
+// parsed, however short its text is.
+func Entries(document []byte) (n int) {
+	for i, c := range document {
+		switch c {
+		case '{', '[', ',', '\n', '\r', 0x85, 0xa8, 0xa9: // The last ones end the line breaks of Unicode.
+			n++
+		case ' ', '\t':
+			if i > 0 && (document[i-1] == '-' || document[i-1] == '?') {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // expandedSize returns the bytes of a node once its aliases are expanded, or a number above

@@ -23,6 +23,8 @@ func TestAliasesOfYAMLAreBounded(t *testing.T) {
 		"of keys":                  {"a: &a " + long[:100] + "\nb: &b {" + long + ": c}\nd: [" + strings.Repeat("*b ,", 100) + "]", ""},
 		"of what they are part of": {"a: &a [*a ]", ""},
 		"more than YAML's reader takes, of little": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [" + strings.Repeat("*a ,", 300) + "]\nc: [" + strings.Repeat("*b ,", 300) + "]", ""},
+		"in JSON, where there are none":            {`{"a":"` + strings.Repeat("*a ,", 300_000) + `"}`, `{"a":"` + strings.Repeat("*a ,", 300_000) + `"}`},
+		"more entries than are parsed":             {"[" + strings.Repeat("a: ,", 300_000) + "a]", ""},
 		"that stand for nothing":                   {"a: *b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

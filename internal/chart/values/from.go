@@ -27,8 +27,7 @@ const (
 	// maxFrom bounds the values of a release from all objects together, in bytes. Helm stores the
 	// values of a release in a Secret, which has less room than that.
 	maxFrom = 2 << 20
-	// maxEntries bounds the lines and the entries of maps and lists that are parsed: each can take
-	// a thousand bytes then, whatever its text has.
+	// maxEntries bounds the lines and the entries of maps and lists that are parsed.
 	maxEntries = 100_000
 )
 
@@ -38,7 +37,7 @@ func Check(objects []From) error {
 	for _, o := range objects {
 		size += len(o.Data)
 		if o.TargetPath == nil {
-			entries += entriesOf(o.Data)
+			entries += boundedyaml.Entries(o.Data)
 		}
 	}
 	switch {
@@ -48,21 +47,6 @@ func Check(objects []From) error {
 		return fmt.Errorf("the objects of valuesFrom have more than %d lines, commas and brackets together; give a long text a targetPath", maxEntries)
 	}
 	return nil
-}
-
-// entriesOf returns how many entries a text of YAML has at most: each but the first begins after one of these.
-func entriesOf(text []byte) (n int) {
-	for i, c := range text {
-		switch c {
-		case '{', '[', ',', '\n', '\r', 0x85, 0xa8, 0xa9: // The last ones end the line breaks of Unicode.
-			n++
-		case ' ', '\t':
-			if i > 0 && (text[i-1] == '-' || text[i-1] == '?') {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // Merge merges the values of the objects into a tree, the weakest first. No error shows the content

@@ -53,7 +53,8 @@ func TestPeakMemory(t *testing.T) {
 	const begin = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"a":[`
 	peak.Measure(t, []peak.Input{
 		{Name: "request: most maps, JSON", MiB: 300, Make: sends("application/json", begin, `{"":0},`, `0]}`, 3<<20-100)},
-		{Name: "request: most maps, YAML", MiB: 900, Make: sends("application/yaml", begin, `a: ,`, `0]}`, 3<<20-100)},
+		{Name: "request: most maps, YAML", MiB: 300, Make: sends("application/yaml", begin, `a: ,`, `0]}`, 4*249_900)},
+		{Name: "request: more maps, YAML", MiB: 50, Refused: true, Make: sends("application/yaml", begin, `a: ,`, `0]}`, 3<<20-100)},
 		{Name: "request: more", MiB: 20, Refused: true, Make: sends("application/json", begin, `{"":0},`, `0]}`, 3<<20)},
 	})
 }

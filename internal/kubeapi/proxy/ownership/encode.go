@@ -31,12 +31,7 @@ func readDocument(mediaType string, body []byte) (map[string]any, error) {
 	}
 }
 
-// readYAML reads YAML. It tries JSON first: clients send JSON as YAML too, and the limits of a
-// YAML parser must not apply to it.
 func readYAML(body []byte) (map[string]any, error) {
-	if object, err := readJSON(body); err == nil {
-		return object, nil
-	}
 	body, err := boundedyaml.ToJSON(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the object as YAML: %w", err)
