@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,8 @@ func (r *Reconciler) lookAgain(a *attempt) {
 // reportChildren makes Ready show the health of the CR's children, if its generation has succeeded, and the
 // status the fields of children.
 func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
-	reports, operations := r.childReports(a)
+	fields := r.childFields(a)
+	reports, operations := r.childReports(a, fields)
 	if len(operations) == 0 {
 		return nil
 	}
@@ -60,7 +62,7 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 		a.lookBy(next)
 		return nil
 	}
-	a.state.healthWritten = now
+	a.state.healthWritten, a.state.fields = now, fields
 	var errs []error
 	for _, report := range reports {
 		errs = append(errs, r.writeInterim(ctx, a, report))
@@ -68,16 +70,24 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 	return errors.Join(errs...)
 }
 
+// childFields returns the fields of children that the status shows; nil if it shows none.
+func (r *Reconciler) childFields(a *attempt) map[string]any {
+	if r.Related == nil || len(r.Watch.StatusFrom) == 0 || a.cr.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)
+}
+
 // childReports returns the reports about children that change the status, and their changes. Ready has a
 // report of its own, which is written although the kind's schema refuses a field. Ready stays as it is until
-// the health is known.
-func (r *Reconciler) childReports(a *attempt) (reports []status.Report, operations []status.Operation) {
+// the health is known. Where the schema drops fields, the same ones are not written again.
+func (r *Reconciler) childReports(a *attempt, fields map[string]any) (reports []status.Report, operations []status.Operation) {
 	generation, all := a.cr.GetGeneration(), []status.Report(nil)
 	if health := r.health(a); health != nil && health.Known {
 		all = append(all, status.Observed(generation, health))
 	}
-	if r.Related != nil && len(r.Watch.StatusFrom) > 0 && a.cr.GetDeletionTimestamp() == nil {
-		all = append(all, status.WithFields(generation, r.Related.StatusFrom(r.Watch.GVK, a.request.NamespacedName)))
+	if fields != nil && !(r.drops.Load() && reflect.DeepEqual(fields, a.state.fields)) {
+		all = append(all, status.WithFields(generation, fields))
 	}
 	for _, report := range all {
 		if changes := r.merge(report)(a.cr); len(changes) > 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
@@ -97,6 +98,29 @@ func TestTheStatusShowsFieldsOfChildren(t *testing.T) {
 	wantEqual(t, nil, shown())
 	wantEqual(t, readyNow, b.ready())
 	wantEqual(t, 1, len(b.runner.specs))
+}
+
+// A field that the schema drops is written once.
+func TestAFieldThatIsDroppedIsNotWrittenAgain(t *testing.T) {
+	b, related := healthBench(t)
+	b.Watch.StatusFrom = map[string]watches.ChildField{"readyReplicas": {Kind: "Deployment", Name: "web", Path: "{.status.readyReplicas}"}}
+	shown := func() any { return b.stored().Object["status"].(map[string]any)["readyReplicas"] }
+	b.drops.Store(true)
+	b.mustReconcile()
+	for _, number := range []int64{1, 2} {
+		related.shown = map[string]any{"readyReplicas": number}
+		b.clock.SetTime(b.clock.Now().Add(time.Minute))
+		b.mustReconcile()
+		wantEqual(t, any(number), shown())
+		cr := b.stored()
+		unstructured.RemoveNestedField(cr.Object, "status", "readyReplicas")
+		if err := b.client.Status().Update(t.Context(), cr); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.SetTime(b.clock.Now().Add(time.Minute))
+		b.mustReconcile()
+		wantEqual(t, nil, shown())
+	}
 }
 
 // Fields of children are written while the health is not known, and leave Ready as it is. They do not delay

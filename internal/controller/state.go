@@ -28,6 +28,8 @@ type state struct {
 	repeats int
 	// healthWritten is when the health of children was written last.
 	healthWritten time.Time
+	// fields are those of children that were written last.
+	fields map[string]any
 	// due is when content runs again although nothing changed; the zero time is never.
 	due time.Time
 	// brake bounds the runs that nobody asked for.
