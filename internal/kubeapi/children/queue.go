@@ -1,7 +1,6 @@
 package children
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -20,7 +19,8 @@ type notification struct {
 	current int
 }
 
-// notificationQueue has the notifications of one watch, in their order. A CR is in it once.
+// notificationQueue has the notifications of one watch, in their order. A CR is in it once for a change, and
+// once for the status of its children: a change may lead to no look at a CR whose run has to wait.
 type notificationQueue struct {
 	mu      sync.Mutex
 	waiting []notification
@@ -34,12 +34,12 @@ func newNotificationQueue() *notificationQueue {
 func (q *notificationQueue) add(n notification) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.IndexFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid })
+	i := slices.IndexFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid && (w.what == "") == (n.what == "") })
 	if i < 0 {
 		q.waiting = append(q.waiting, n)
 	} else {
 		same := &q.waiting[i]
-		same.what, same.current = cmp.Or(same.what, n.what), same.current+n.current
+		same.current += n.current
 	}
 	select {
 	case q.added <- struct{}{}:
