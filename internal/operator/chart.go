@@ -96,14 +96,14 @@ func (r chartRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 type followed struct{ children *children.Children }
 
 // Object implements chart.Informers.
-func (f followed) Object(resource schema.GroupVersionResource, namespace, name string) (chart.Known, bool) {
-	known, live := f.children.Known(resource, namespace, name)
+func (f followed) Object(kind string, resource schema.GroupVersionResource, namespace, name string) (chart.Known, bool) {
+	known, live := f.children.Known(kind, resource, namespace, name)
 	return chart.Known(known), live
 }
 
 // Series implements chart.Informers.
-func (f followed) Series(resource schema.GroupVersionResource, namespace, base string) (map[string]chart.Known, bool) {
-	known, live := f.children.KnownSeries(resource, namespace, base)
+func (f followed) Series(kind string, resource schema.GroupVersionResource, namespace, base string) (map[string]chart.Known, bool) {
+	known, live := f.children.KnownSeries(kind, resource, namespace, base)
 	all := make(map[string]chart.Known, len(known))
 	for name, one := range known {
 		all[name] = chart.Known(one)

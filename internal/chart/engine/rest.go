@@ -21,10 +21,10 @@ import (
 // Informers tell what is known of objects without a request.
 type Informers interface {
 	// Object returns the known state of an object, and the zero Known for one that is not there.
-	// live is false where no informer sees all changes: then nothing is known.
-	Object(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
+	// live is false where no informer sees all changes: then nothing is known. kind is that of the resource.
+	Object(kind string, resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
 	// Series returns the known states of all objects whose name is base, ".v" and a number.
-	Series(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
+	Series(kind string, resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
 }
 
 // Known is what an informer knows of an object.
@@ -62,8 +62,8 @@ type compared struct {
 
 // place says where an object is.
 type place struct {
-	resource        schema.GroupVersionResource
-	namespace, name string
+	resource              schema.GroupVersionResource
+	kind, namespace, name string
 }
 
 // sight has the objects of a release that a comparison has seen, and those that have values.
@@ -75,8 +75,8 @@ type sight struct {
 }
 
 // add adds an object as it was read.
-func (s *sight) add(resource schema.GroupVersionResource, namespace, name string, uid types.UID, version string) {
-	s.objects = append(s.objects, place{resource, namespace, name})
+func (s *sight) add(resource schema.GroupVersionResource, kind, namespace, name string, uid types.UID, version string) {
+	s.objects = append(s.objects, place{resource, kind, namespace, name})
 	s.known = append(s.known, Known{UID: uid, ResourceVersion: version})
 }
 
@@ -93,7 +93,7 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 			s.unsure = true
 			return
 		}
-		s.add(mapping.Resource, live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion())
+		s.add(mapping.Resource, kind.Kind, live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion())
 	}
 }
 
@@ -160,11 +160,11 @@ func (w *work) basis() [sha256.Size]byte {
 func (w *work) known(places []place) (records map[string]Known, objects []Known, live bool) {
 	informers := w.engine.Informers
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
-	if records, live = informers.Series(secrets, w.namespace, release.Series(w.name)); !live {
+	if records, live = informers.Series("Secret", secrets, w.namespace, release.Series(w.name)); !live {
 		return nil, nil, false
 	}
 	for _, p := range places {
-		object, live := informers.Object(p.resource, p.namespace, p.name)
+		object, live := informers.Object(p.kind, p.resource, p.namespace, p.name)
 		if !live {
 			return nil, nil, false
 		}

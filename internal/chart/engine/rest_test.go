@@ -26,7 +26,7 @@ type informed struct {
 }
 
 // Object implements Informers.
-func (i *informed) Object(resource schema.GroupVersionResource, namespace, name string) (Known, bool) {
+func (i *informed) Object(_ string, resource schema.GroupVersionResource, namespace, name string) (Known, bool) {
 	if slices.Contains([]string{"login", "sizes"}, name) {
 		source := i.sources[resource.Resource+"/"+name]
 		if source == nil {
@@ -49,7 +49,7 @@ func (i *informed) Object(resource schema.GroupVersionResource, namespace, name 
 }
 
 // Series implements Informers.
-func (i *informed) Series(resource schema.GroupVersionResource, namespace, base string) (map[string]Known, bool) {
+func (i *informed) Series(_ string, resource schema.GroupVersionResource, namespace, base string) (map[string]Known, bool) {
 	if resource.Resource != "secrets" || namespace != "ns" || base != "sh.helm.release.v1.r" {
 		i.t.Errorf("asked for %s %s/%s", resource, namespace, base)
 	}

@@ -134,12 +134,12 @@ func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSour
 	object, err := s.cluster.Client.Resource(resource).Namespace(w.cr.GetNamespace()).Get(ctx, source.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		w.read.add(resource, w.cr.GetNamespace(), source.Name, "", "")
+		w.read.add(resource, source.Kind, w.cr.GetNamespace(), source.Name, "", "")
 		return nil, nil //nolint:nilnil // There is none.
 	case err != nil:
 		return nil, fmt.Errorf("valuesFrom: read the %s %q: %w", source.Kind, source.Name, err)
 	}
-	w.read.add(resource, w.cr.GetNamespace(), source.Name, object.GetUID(), object.GetResourceVersion())
+	w.read.add(resource, source.Kind, w.cr.GetNamespace(), source.Name, object.GetUID(), object.GetResourceVersion())
 	kept := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, other := range w.sources {
 		for _, field := range []string{"data", "binaryData"} {

@@ -160,6 +160,7 @@ func TestFieldsOfChildren(t *testing.T) {
 		s.eventually(func() bool { got = s.StatusFrom(widgets, ourWidget); return cmp.Equal(got, want) }, func() string { return cmp.Diff(want, got) })
 	}
 	shown(map[string]any{})
+	s.Known("Account", accounts, "ns", "w-c") // A comparison may be the first that asks for the kind.
 	c := s.runWrites(accounts, object("Account", "w-c", ownedBy(widgets, "w"), port(80)))
 	shown(map[string]any{"port": int64(80), "whole": nil})
 	s.store(accounts, edited(c, port(81)))

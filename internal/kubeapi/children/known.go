@@ -23,9 +23,9 @@ type Known struct {
 
 // Known returns the known state of an object, and the zero Known for one that is not there. live is
 // false where no informer sees all changes of such objects: then nothing is known yet. A kind that
-// is asked for is watched from then on, while somebody asks.
-func (c *Children) Known(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
-	store, live := c.liveStore(resource, namespace)
+// is asked for is watched from then on, while somebody asks. kind is that of the resource.
+func (c *Children) Known(kind string, resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
+	store, live := c.liveStore(kind, resource, namespace)
 	if !live {
 		return Known{}, false
 	}
@@ -40,8 +40,8 @@ func (c *Children) Known(resource schema.GroupVersionResource, namespace, name s
 }
 
 // KnownSeries is Known for all objects whose name is base, ".v" and a number.
-func (c *Children) KnownSeries(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool) {
-	store, live := c.liveStore(resource, namespace)
+func (c *Children) KnownSeries(kind string, resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool) {
+	store, live := c.liveStore(kind, resource, namespace)
 	if !live {
 		return nil, false
 	}
@@ -58,8 +58,8 @@ func (c *Children) KnownSeries(resource schema.GroupVersionResource, namespace, 
 	return known, true
 }
 
-func (c *Children) liveStore(resource schema.GroupVersionResource, namespace string) (toolscache.Indexer, bool) {
-	f := c.followAsked(resource, namespace != "")
+func (c *Children) liveStore(kind string, resource schema.GroupVersionResource, namespace string) (toolscache.Indexer, bool) {
+	f := c.followAsked(kind, resource, namespace != "")
 	if f == nil {
 		return nil, false
 	}
@@ -72,7 +72,7 @@ func (c *Children) liveStore(resource schema.GroupVersionResource, namespace str
 
 // followAsked returns the kind of a resource, which it begins to follow; nil while the API server
 // does not allow that.
-func (c *Children) followAsked(resource schema.GroupVersionResource, namespaced bool) *followedKind {
+func (c *Children) followAsked(kind string, resource schema.GroupVersionResource, namespaced bool) *followedKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if since, ok := c.refused[resource.GroupResource()]; ok && time.Since(since) < refusedBackoff && c.kinds[resource.GroupResource()] == nil {
@@ -80,7 +80,7 @@ func (c *Children) followAsked(resource schema.GroupVersionResource, namespaced 
 	}
 	f := c.kinds[resource.GroupResource()]
 	if f == nil {
-		f = c.follow(Kind{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespaced: namespaced})
+		f = c.follow(Kind{Group: resource.Group, Version: resource.Version, Kind: kind, Resource: resource.Resource, Namespaced: namespaced})
 	}
 	f.lastAsked = time.Now()
 	return f

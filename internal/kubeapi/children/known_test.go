@@ -17,7 +17,7 @@ func (s *stage) known(stored *unstructured.Unstructured) Known {
 	var known Known
 	s.eventually(func() bool {
 		var live bool
-		known, live = s.Known(secrets, stored.GetNamespace(), stored.GetName())
+		known, live = s.Known("Secret", secrets, stored.GetNamespace(), stored.GetName())
 		return live && known.ResourceVersion == stored.GetResourceVersion()
 	}, func() string { return "the informers do not show " + stored.GetName() })
 	return known
@@ -26,7 +26,7 @@ func (s *stage) known(stored *unstructured.Unstructured) Known {
 func TestWhatIsKnownDiffersWithWhatOthersChange(t *testing.T) {
 	s := newStage(t, Options{}).start()
 	// The question begins to follow the kind. Its informer may be filled before the answer.
-	if known, live := s.Known(secrets, "ns", "a"); known != (Known{}) {
+	if known, live := s.Known("Secret", secrets, "ns", "a"); known != (Known{}) {
 		t.Errorf("an object that nobody has made: %+v, %t", known, live)
 	}
 	stored := s.runWrites(secrets, object("Secret", "a", ownedBy(widgets, "w"), saying("hello")))
@@ -34,7 +34,7 @@ func TestWhatIsKnownDiffersWithWhatOthersChange(t *testing.T) {
 	if first.UID != stored.GetUID() {
 		t.Errorf("UID %s", first.UID)
 	}
-	if absent, live := s.Known(secrets, "ns", "b"); !live || absent != (Known{}) {
+	if absent, live := s.Known("Secret", secrets, "ns", "b"); !live || absent != (Known{}) {
 		t.Errorf("an object that is not there: %+v, %t", absent, live)
 	}
 	for why, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestAllRevisionsOfASeriesAreKnown(t *testing.T) {
 		s.known(s.runWrites(secrets, object("Secret", name, ownedBy(widgets, "w"))))
 	}
 	s.known(s.runWrites(secrets, object("Secret", "r.v4", ownedBy(widgets, "w"), inNamespace("other"))))
-	found, live := s.KnownSeries(secrets, "ns", "r")
+	found, live := s.KnownSeries("Secret", secrets, "ns", "r")
 	if names := slices.Sorted(maps.Keys(found)); !live || !slices.Equal(names, []string{"r.v1", "r.v12", "r.v3"}) {
 		t.Errorf("%t %q", live, names)
 	}
@@ -83,7 +83,7 @@ func TestNothingIsKnownWhereAKindIsRefusedOrItsNamespaceIsNotFollowed(t *testing
 	s.start()
 	s.known(s.runWrites(secrets, object("Secret", "a", ownedBy(widgets, "w"))))
 	for _, namespace := range []string{"other", "third"} {
-		if _, live := s.Known(secrets, namespace, "a"); live {
+		if _, live := s.Known("Secret", secrets, namespace, "a"); live {
 			t.Errorf("%s is known", namespace)
 		}
 	}
@@ -94,7 +94,7 @@ func TestAKindIsFollowedWhileSomebodyAsks(t *testing.T) {
 	s := newStage(t, Options{UnusedKindTimeout: 100 * time.Millisecond}).start()
 	stored := s.store(configMaps, object("ConfigMap", "kept", saying("hello")))
 	s.eventually(func() bool {
-		known, live := s.Known(configMaps, "ns", "kept")
+		known, live := s.Known("ConfigMap", configMaps, "ns", "kept")
 		return live && known.UID == stored.GetUID()
 	}, func() string { return "the object is not known although somebody asks" })
 	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "the kind is followed although nobody asks" })
@@ -105,9 +105,9 @@ func TestAKindThatIsRefusedIsNotAskedForAgainAtOnce(t *testing.T) {
 	s.timing.refusalGrace = 10 * time.Millisecond
 	s.refuse("configmaps", apierrors.NewForbidden(configMaps.GroupResource(), "", nil))
 	s.start()
-	s.Known(configMaps, "ns", "kept")
+	s.Known("ConfigMap", configMaps, "ns", "kept")
 	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "a kind that is refused is followed" })
-	if _, live := s.Known(configMaps, "ns", "kept"); live || s.isFollowed(configMaps) {
+	if _, live := s.Known("ConfigMap", configMaps, "ns", "kept"); live || s.isFollowed(configMaps) {
 		t.Errorf("live %t, or followed again", live)
 	}
 }
