@@ -41,7 +41,7 @@ var sayThemselves = []string{
 	"with leader election the manager needs connections of its own", "a manager needs a rest.Config", "the kind is watched already", "is neither true nor false", "invalid duration",
 	"is empty or blank; give it a name", "is not valid UTF-8; give it another name",
 	// Its log.
-	"the next start tries again",
+	"the next start tries again", "the verb list for leases",
 	"the cluster does not have these watched namespaces", "the watches file names an environment variable that is not set", "environment variables name a kind that is not watched",
 	"OPERATOR_NAME is read as the name of the lease", "too many triggers; slowing down", "a field of the release is changed again and again",
 	"an object is patched, because server-side apply refuses it", "drift detected, not repaired", "driftIgnore names fields that no object of the release has",

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,19 +79,46 @@ func (l *runLocks) Lock(ctx context.Context, uid types.UID) (unlock func(), err 
 // beside it: it only waits for those that were live when it began to lead.
 type shardsRuns struct {
 	locks *runLocks
-	// ended has the UIDs of CRs for which no shard has a run any more.
-	ended sync.Map
+
+	mu sync.Mutex
+	// live has the names of the locks of runs that may be live; nil before the first run of this manager.
+	live map[string]bool
 }
 
 // Lock implements controller.RunLocks.
 func (s *shardsRuns) Lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
-	if _, ended := s.ended.Load(uid); !ended {
-		if _, err := s.locks.dead(ctx, s.locks.prefix+string(uid)); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		if s.live, err = s.locks.list(ctx); err != nil {
+			return nil, fmt.Errorf("look for the runs of shards: %w", err)
+		}
+	}
+	if name := s.locks.prefix + string(uid); s.live[name] {
+		if _, err := s.locks.dead(ctx, name); err != nil {
 			return nil, fmt.Errorf("wait for the run of a shard: %w", err)
 		}
-		s.ended.Store(uid, true)
+		delete(s.live, name)
 	}
 	return func() {}, nil
+}
+
+// list returns the names of the locks that there are.
+func (l *runLocks) list(ctx context.Context) (map[string]bool, error) {
+	leases, err := l.leases.List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("%w. Give the operator's account the verb list for leases in its own namespace", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for i := range leases.Items {
+		if name := leases.Items[i].Name; strings.HasPrefix(name, l.prefix) {
+			names[name] = true
+		}
+	}
+	return names, nil
 }
 
 // breakDead removes a lock of this manager, which an earlier attempt has left, and one of a manager

@@ -91,7 +91,7 @@ rules:
   - {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
   - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
   - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
-  - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
+  - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, create, update]}
   - {apiGroups: [""], resources: [events], verbs: [create, patch]}
   - {apiGroups: [""], resources: [configmaps], verbs: [get, list, create, patch, delete]}
 `

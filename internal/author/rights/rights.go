@@ -159,7 +159,7 @@ func (c *Collector) Engine() {
 	}
 	c.engine("authentication.k8s.io", "tokenreviews", "the manager: who reads metrics", Metrics, "create")
 	c.engine("authorization.k8s.io", "subjectaccessreviews", "the manager: who may read metrics", Metrics, "create")
-	c.engine("coordination.k8s.io", "leases", "the manager: leader election", Lease, "get", "create", "update")
+	c.engine("coordination.k8s.io", "leases", "the manager: leader election", Lease, "get", "list", "create", "update")
 	c.engine("", "events", "the manager: Events about who leads", Lease, "create", "patch")
 	c.engine("", "configmaps", "the manager: the record of the kinds of children, and the ledger of releases", Lease, "get", "list", "create", "patch", "delete")
 }
