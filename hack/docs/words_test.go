@@ -211,10 +211,6 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 			said:  firstCells(part(t, page["docs/reference-environment.md"], "\n## Variables that the manager reads", "\n## ")),
 			loose: true,
 		},
-		"alerts in docs/howto-metrics.md": {
-			code: matches(read(t, "config/prometheus/rules.yaml"), `alert: (\w+)`),
-			said: firstCells(part(t, page["docs/howto-metrics.md"], "\n## Alert", "\n## ")),
-		},
 		"alerts in docs/howto-debug.md": {
 			code: matches(read(t, "config/prometheus/rules.yaml"), `alert: (\w+)`),
 			said: matches(part(t, page["docs/howto-debug.md"], "\n## Alerts", "\n## "), `(?m)^### (\w+)`),

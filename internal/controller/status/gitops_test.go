@@ -72,8 +72,9 @@ func TestHealthInGitOps(t *testing.T) {
 	}
 	script := snippet(t, string(text))
 	said := map[string][]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (\w+) \| (\w+) \| (\w+) \| (\w+) \| (\w+) \|$`).FindAllStringSubmatch(string(text), -1) {
-		said[row[1]] = row[2:]
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (\w+) \| (\w+) \| (\w+) \|$`).FindAllStringSubmatch(string(text), -1) {
+		kstatus, kubectl, argo := row[2], row[3], row[4]
+		said[row[1]] = []string{kstatus, kstatus, kubectl, kstatus, argo} // Helm and Flux have kstatus' words.
 	}
 	got := map[string][]string{}
 	for moment, cr := range moments(t) {
