@@ -125,6 +125,13 @@ func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
 // noteHealth notes the effect of a change of a child on the health of its CR, and reports whether
 // the CR has to be told. The change may end the wait until the health is known.
 func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	return f.lockedNoteHealth(cr, before, after, initial)
+}
+
+// lockedNoteHealth is noteHealth for a caller that holds the lock.
+func (f *followedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
 	c := f.children
 	rule := c.watches[cr.Kind].Health
 	if rule == nil {
@@ -135,8 +142,6 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 		object = before
 	}
 	key, now := childKey{f.kind.resource().GroupResource(), object.Namespace, object.Name}, time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	_, waits := c.healths.waiting[cr]
 	old, was := c.healths.sick[cr][key]
 	if after == nil || after.Health == nil || !f.owns(cr, after) || rule.Ignores(f.kind.Kind, object.Name) {
@@ -152,6 +157,28 @@ func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, in
 	}
 	c.healths.put(cr, key, child)
 	return child != old || waits
+}
+
+// noteStored notes the health of children of a watch that are in the informers' stores: of all, or of the one
+// with a UID. Their events may have come before the response to the write of the run, which makes them children.
+// The caller must hold the lock.
+func (f *followedKind) noteStored(watch schema.GroupKind, uid types.UID) {
+	if f.children.watches[watch].Health == nil {
+		return
+	}
+	for _, informer := range f.informers {
+		for _, object := range informer.Store().List() {
+			child, ok := object.(*reduce.Object)
+			if !ok || uid != "" && child.UID != uid || child.Health == nil {
+				continue
+			}
+			for cr, owner := range f.owners(child) {
+				if cr.Kind == watch && f.lockedNoteHealth(cr, nil, child, false) {
+					f.children.notify(cr, owner, "")
+				}
+			}
+		}
+	}
 }
 
 // tellHealth tells the CRs whose health has become known.

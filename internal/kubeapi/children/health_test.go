@@ -91,6 +91,37 @@ func TestTheHealthOfChildren(t *testing.T) {
 	s.health(nil, nil)
 }
 
+// The watch may show a child before the response to the write that makes it one has come: the first child of a
+// kind that another watch has, and one outside of the CR's namespace.
+func TestHealthOfChildrenThatTheWatchShowsFirst(t *testing.T) {
+	s := healthStage(t)
+	gadget := &access.Session{Owner: access.Owner{GVK: gadgets, Namespace: "ns", Name: "g", UID: "uid-g"}}
+	theirs := object("Account", "theirs", ownedBy(gadgets, "g"))
+	afterWrite := s.BeforeWrite(gadget, writeTo("update", accounts, theirs))
+	afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{s.store(accounts, theirs)}})
+	s.live(accounts)
+	late := func(child *unstructured.Unstructured, marker string) {
+		t.Helper()
+		afterWrite := s.BeforeWrite(session(), writeTo("update", accounts, child))
+		stored := s.store(accounts, child)
+		s.mu.Lock()
+		s.notifications = nil
+		s.mu.Unlock()
+		s.store(accounts, object("Account", marker, ownedBy(gadgets, "g")))
+		s.eventually(func() bool { // Its event has come after the child's.
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return slices.Contains(s.notifications, "Gadget ns/g uid-g")
+		}, func() string { return "no event of " + marker })
+		afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{stored}})
+	}
+	late(object("Account", "c", ownedBy(widgets, "w"), unwell), "first")
+	s.health([]string{wordOfC}, []string{wordOfC})
+	late(object("Account", "far", inNamespace("elsewhere"), annotatedFor(widgets, "ns/w"), unwell), "second")
+	both := []string{wordOfC, "Account far: Ready is False"}
+	s.health(both, both)
+}
+
 // A change of health alone leads to a notification without a text, which runs nothing.
 func TestHealthNotifiesWithoutARun(t *testing.T) {
 	s := healthStage(t)

@@ -72,8 +72,10 @@ func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write
 	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedBackoff {
 		return
 	}
-	c.followFor(watch.GVK.GroupKind(), kind)
-	c.proveChild(cr, object, link, kind.resource().GroupResource())
+	f := c.followFor(watch.GVK.GroupKind(), kind)
+	if c.proveChild(cr, object, link, kind.resource().GroupResource()) {
+		f.noteStored(cr.Kind, object.GetUID())
+	}
 }
 
 // tellUncounted logs, once, that children of a kind do not count for Ready. The caller must hold the lock.
@@ -94,13 +96,16 @@ func isEvent(resource schema.GroupVersionResource) bool {
 }
 
 // followFor follows a kind for the children of a watch's CRs. The caller must hold the lock.
-func (c *Children) followFor(watch schema.GroupKind, kind Kind) {
+func (c *Children) followFor(watch schema.GroupKind, kind Kind) *followedKind {
 	f := c.follow(kind)
-	if _, ok := f.uses[watch]; !ok {
+	_, used := f.uses[watch]
+	f.uses[watch] = time.Now()
+	if !used {
 		c.recordOutdated = true
 		c.wakeUp()
+		f.noteStored(watch, "")
 	}
-	f.uses[watch] = time.Now()
+	return f
 }
 
 // follow returns the followed kind, and begins to follow it where nobody has. A resource is

@@ -112,12 +112,15 @@ func (p *proofs) read(text string, watch schema.GroupKind, resource schema.Group
 }
 
 // proveChild notes that a run of the CR has written an object outside of the CR's namespace, which
-// names the CR as its owner. The caller must hold the lock.
-func (c *Children) proveChild(cr ledger.CR, child metav1.Object, link ownerLink, resource schema.GroupResource) {
+// names the CR as its owner. It reports whether that was not known. The caller must hold the lock.
+func (c *Children) proveChild(cr ledger.CR, child metav1.Object, link ownerLink, resource schema.GroupResource) bool {
 	// A reference from elsewhere to an owner in a namespace is none.
-	if needsProof(child, cr) && (link == byAnnotation || cr.Namespace == "") {
-		c.proofs.add(child.GetUID(), cr, resource)
+	if !needsProof(child, cr) || link != byAnnotation && cr.Namespace != "" {
+		return false
 	}
+	known := c.proofs.has(child.GetUID(), cr)
+	c.proofs.add(child.GetUID(), cr, resource)
+	return !known
 }
 
 // sweepProofs forgets the proofs of children that two sweeps have not found. The caller must hold
