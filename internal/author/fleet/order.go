@@ -85,7 +85,7 @@ func (o Order) Give(ctx context.Context, c client.WithWatch, kind kinds.Kind, na
 func (o Order) check(kind kinds.Kind, cr *unstructured.Unstructured) error {
 	paused := isPaused(kind, cr)
 	switch {
-	case o.Verb == Cancel && status.Read(cr, status.Running).Status != "True":
+	case o.Verb == Cancel && !status.ShowsRun(cr):
 		return fmt.Errorf("%w: its status shows no run", ErrUnchanged)
 	case cr.GetDeletionTimestamp() != nil && o.Verb != Resume && o.Verb != Cancel:
 		return errors.New("it is being deleted")
@@ -174,7 +174,7 @@ func explained(err error, kind kinds.Kind, name types.NamespacedName) error {
 func (o Order) over(kind kinds.Kind, cr *unstructured.Unstructured) (bool, error) {
 	running := status.Read(cr, status.Running)
 	if o.Verb == Cancel {
-		return running.Status != "True", nil
+		return !status.ShowsRun(cr), nil
 	}
 	pauses := running.Status == "False" && running.Reason == status.ReasonPaused
 	switch {

@@ -56,21 +56,24 @@ func TestOrdersWithoutAnEffect(t *testing.T) {
 		kind     kinds.Kind
 		metadata string
 		want     string // "": none
+		status   []string
 	}{
-		"a run of what is paused":       {Reconcile, store(), paused, "it is paused"},
-		"a run after a pause":           {Reconcile, store(), strings.Replace(paused, `"true"`, `"false"`, 1), ""},
-		"a run of what goes":            {Reconcile, store(), deleted, "it is being deleted"},
-		"a run of what is not selected": {Reconcile, selective, "", "do not match the selector"},
-		"a second pause":                {Suspend, store(), paused, ""},
-		"the end of no pause":           {Resume, store(), "", "it is not paused"},
-		"the end of a pause":            {Resume, store(), paused, ""},
+		"a run of what is paused":       {Reconcile, store(), paused, "it is paused", nil},
+		"a run after a pause":           {Reconcile, store(), strings.Replace(paused, `"true"`, `"false"`, 1), "", nil},
+		"a run of what goes":            {Reconcile, store(), deleted, "it is being deleted", nil},
+		"a run of what is not selected": {Reconcile, selective, "", "do not match the selector", nil},
+		"a second pause":                {Suspend, store(), paused, "", nil},
+		"the end of no pause":           {Resume, store(), "", "it is not paused", nil},
+		"the end of a pause":            {Resume, store(), paused, "", nil},
+		"the end of a run":              {Cancel, store(), "", "", []string{isRunning}},
+		"the end of no run":             {Cancel, store(), "", "shows no run", []string{isAwaiting, succeeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Order{Verb: test.verb}.check(test.kind, cr(t, test.metadata, `{}`))
+			err := Order{Verb: test.verb}.check(test.kind, cr(t, test.metadata, shows(test.status...)))
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("want %q, got %v", test.want, err)
 			}
-			if errors.Is(err, ErrUnchanged) != (test.want == "it is not paused") {
+			if errors.Is(err, ErrUnchanged) != (test.want == "it is not paused" || test.verb == Cancel && test.want != "") {
 				t.Errorf("%v: is it a failure?", err)
 			}
 		})
@@ -93,6 +96,9 @@ func TestWhenAnOrderIsOver(t *testing.T) {
 		"a pause that is to be shown":         {Suspend, paused, shows(isRunning), false, false},
 		"a pause":                             {Suspend, paused, shows(isPausedNow, failed), true, false},
 		"a pause that somebody has ended":     {Suspend, "", shows(isPausedNow), false, true},
+		"a run that is to end":                {Cancel, "", shows(isRunning), false, false},
+		"a run that was canceled":             {Cancel, "", shows(isCanceled), true, false},
+		"one that succeeded before":           {Cancel, "", shows(isAwaiting, succeeded), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Order{Verb: test.verb, Request: "now"}.over(store(), cr(t, test.metadata, test.status))
