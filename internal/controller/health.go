@@ -31,7 +31,7 @@ func (r *Reconciler) health(a *attempt) *status.Health {
 			missing = append(missing, object+": not found")
 		}
 	}
-	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue)}
+	return &status.Health{Known: found.Known, All: slices.Concat(missing, found.All), Overdue: slices.Concat(missing, found.Overdue), Uncounted: found.Uncounted}
 }
 
 // lookBy sets the next look at the CR's children to t at the latest; the zero time sets nothing.

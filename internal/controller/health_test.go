@@ -55,7 +55,17 @@ func TestReadyFollowsTheHealthOfChildren(t *testing.T) {
 	b.mustReconcile()
 	wantEqual(t, "False Unhealthy: "+web+"; Pod a: no; Pod b: no; and 1 more", b.ready())
 
-	related.health = Health{Known: true} // Recovery counts at once.
+	related.health = Health{Known: true, Uncounted: []string{"ConfigMap (blacklist)"}} // Recovery counts at once.
+	b.mustReconcile()
+	uncounted := readyNow + "; not watched: ConfigMap (blacklist)"
+	wantEqual(t, uncounted, b.ready())
+	related.health = Health{Known: true} // As after a restart.
+	b.clock.SetTime(due.Add(time.Minute))
+	b.mustReconcile()
+	wantEqual(t, uncounted, b.ready())
+	related.health = Health{Known: true, All: []string{web}, Overdue: []string{web}}
+	b.mustReconcile()
+	related.health = Health{Known: true}
 	b.mustReconcile()
 	wantEqual(t, readyNow, b.ready())
 	related.health = Health{} // An informer starts again.

@@ -39,11 +39,12 @@ type Related interface {
 }
 
 // Health is that of a CR's children: those that are not Current for kstatus, and those of them that count
-// although the CR was healthy. Next is when another one begins to count.
+// although the CR was healthy. Next is when another one begins to count. Uncounted are kinds that are not watched.
 type Health = struct {
 	Known        bool
 	All, Overdue []string
 	Next         time.Time
+	Uncounted    []string
 }
 
 // Scope is a watched kind, and whether its CRs have a namespace.

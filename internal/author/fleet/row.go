@@ -85,8 +85,11 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	if slowed := status.Read(cr, status.SlowedDown); slowed.Status == "True" {
 		row.SlowedDown = slowed.Message
 	}
-	if row.Outcome == Successful {
-		row.Message = row.SlowedDown
+	switch row.Outcome {
+	case Successful:
+		row.Message = cmp.Or(status.Note(cr), row.SlowedDown)
+	case Canceled:
+		row.Message = cmp.Or(status.Note(cr), row.Message)
 	}
 	if row.Outcome == Deleting && kind.Known {
 		row.Message = cmp.Or(heldByOthers(&watch, cr), row.Message)

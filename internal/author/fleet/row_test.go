@@ -51,6 +51,7 @@ const (
 	hasEnded    = `{"type":"Running","status":"False","reason":"Failed","message":"Last reconciliation failed"}`
 	succeeded   = `{"type":"Successful","status":"True","reason":"Successful","lastTransitionTime":"2026-11-24T11:00:00Z"}`
 	failed      = `{"type":"Failure","status":"True","reason":"Timeout","message":"too \u001b[2Jlate","lastTransitionTime":"2026-11-24T11:30:00Z"}`
+	unhealthy   = `{"type":"Ready","status":"False","reason":"Unhealthy","message":"Deployment web: Available: 1/3"}`
 	noFailure   = `{"type":"Failure","status":"False","reason":"Successful"}`
 )
 
@@ -93,18 +94,23 @@ func TestOutcomes(t *testing.T) {
 		metadata, status string
 		want             shown
 	}{
-		"no status":                       {store(), "", `{}`, shown{Pending, "", "no run has been reported", false}},
-		"a status that others wrote":      {store(), "", `{"conditions":"many"}`, shown{Pending, "", "no run has been reported", false}},
-		"the first run":                   {store(), "", shows(isRunning), shown{Running, "", `Running reconciliation: task "t"`, false}},
-		"a success":                       {store(), "", shows(isAwaiting, succeeded, noFailure), shown{Successful, "", "", false}},
-		"a failure":                       {store(), "", shows(hasEnded, failed), shown{Failed, "Timeout", `too \x1b[2Jlate`, true}},
-		"a failure that is tried again":   {store(), "", shows(isRunning, failed), shown{Running, "Timeout", `Running reconciliation: task "t"`, true}},
-		"a result that the schema refuse": {store(), "", shows(isRefused), shown{Failed, "StatusRefused", "The schema", true}},
-		"a manager that stopped":          {store(), "", shows(isCanceled, succeeded), shown{Canceled, "", "Reconciliation was canceled", false}},
-		"a pause":                         {store(), "", shows(isPausedNow, succeeded, noFailure), shown{Paused, "", "Nothing is run while the resource is paused", false}},
-		"a pause after a failure":         {store(), "", shows(isPausedNow, failed), shown{Paused, "Timeout", `too \x1b[2Jlate`, true}},
-		"a deletion":                      {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(isRunning), shown{Deleting, "", `Running reconciliation: task "t"`, false}},
-		"a finalizer that fails":          {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(hasEnded, failed), shown{Deleting, "Timeout", `too \x1b[2Jlate`, true}},
+		"no status":                             {store(), "", `{}`, shown{Pending, "", "no run has been reported", false}},
+		"a status that others wrote":            {store(), "", `{"conditions":"many"}`, shown{Pending, "", "no run has been reported", false}},
+		"the first run":                         {store(), "", shows(isRunning), shown{Running, "", `Running reconciliation: task "t"`, false}},
+		"a success":                             {store(), "", shows(isAwaiting, succeeded, noFailure), shown{Successful, "", "", false}},
+		"a failure":                             {store(), "", shows(hasEnded, failed), shown{Failed, "Timeout", `too \x1b[2Jlate`, true}},
+		"a failure that is tried again":         {store(), "", shows(isRunning, failed), shown{Running, "Timeout", `Running reconciliation: task "t"`, true}},
+		"a result that the schema refuse":       {store(), "", shows(isRefused), shown{Failed, "StatusRefused", "The schema", true}},
+		"a success, and a child is not healthy": {store(), "", shows(isAwaiting, succeeded, noFailure, unhealthy, isSlowed), shown{Successful, "", "Deployment web: Available: 1/3", false}},
+		"a success, and children that do not count": {store(), "", shows(isAwaiting, succeeded, noFailure, `{"type":"Ready","status":"True","message":"Last reconciliation succeeded; not watched: ConfigMap (blacklist)"}`),
+			shown{Successful, "", "not watched: ConfigMap (blacklist)", false}},
+		"a Ready of the content":       {store(), "", shows(isAwaiting, succeeded, noFailure, `{"type":"Ready","status":"True","message":"the shop is open"}`), shown{Successful, "", "", false}},
+		"a run that somebody canceled": {store(), "", shows(isCanceled, `{"type":"Ready","status":"False","reason":"Canceled","message":"canceled by its annotation"}`), shown{Canceled, "", "canceled by its annotation", false}},
+		"a manager that stopped":       {store(), "", shows(isCanceled, succeeded), shown{Canceled, "", "Reconciliation was canceled", false}},
+		"a pause":                      {store(), "", shows(isPausedNow, succeeded, noFailure), shown{Paused, "", "Nothing is run while the resource is paused", false}},
+		"a pause after a failure":      {store(), "", shows(isPausedNow, failed), shown{Paused, "Timeout", `too \x1b[2Jlate`, true}},
+		"a deletion":                   {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(isRunning), shown{Deleting, "", `Running reconciliation: task "t"`, false}},
+		"a finalizer that fails":       {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(hasEnded, failed), shown{Deleting, "Timeout", `too \x1b[2Jlate`, true}},
 		"a finalizer of a former operator": {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z","finalizers":["a/old","b"]`, shows(isAwaiting, succeeded, noFailure),
 			shown{Deleting, "", "it waits for finalizers that are not those of the watch: a/old, b", false}},
 		"one beside the watch's own": {store(func(w *watches.Watch) { w.Finalizer = &watches.Finalizer{Name: "a/new"} }), `,"deletionTimestamp":"2026-11-24T11:00:00Z","finalizers":["a/old","a/new"]`, shows(isRunning),

@@ -17,6 +17,8 @@ type Health struct {
 	Known bool
 	// All are all of them. Overdue are those that end Ready; the others were Current just now.
 	All, Overdue []string
+	// Uncounted are the kinds of children that do not count, because they are not watched.
+	Uncounted []string
 }
 
 // WithHealth makes a report of a success depend on the health of children; nil does not.
@@ -37,7 +39,7 @@ func WithFields(generation int64, fields map[string]any) Report {
 
 // healthy returns Ready for a generation that has succeeded. ready is the condition in the status.
 func (r Report) healthy(ready map[string]any) []metav1.Condition {
-	isReady := ready["status"] == string(metav1.ConditionTrue)
+	isReady, message := ready["status"] == string(metav1.ConditionTrue), messageSucceeded
 	switch h := r.health; {
 	case h == nil:
 	case !h.Known && isReady:
@@ -48,8 +50,30 @@ func (r Report) healthy(ready map[string]any) []metav1.Condition {
 		return []metav1.Condition{condition(Ready, metav1.ConditionFalse, ReasonUnhealthy, inWords(h.Overdue))}
 	case !isReady && len(h.All) > 0:
 		return []metav1.Condition{condition(Ready, metav1.ConditionFalse, ReasonUnhealthy, inWords(h.All))}
+	case len(h.Uncounted) > 0:
+		message += messageUncounted + inWords(h.Uncounted)
+	case isReady && r.moment == momentObserved: // After a restart only a run shows again what is not watched.
+		message, _ = ready["message"].(string)
 	}
-	return []metav1.Condition{condition(Ready, metav1.ConditionTrue, content.ReasonSuccessful, messageSucceeded)}
+	return []metav1.Condition{condition(Ready, metav1.ConditionTrue, content.ReasonSuccessful, message)}
+}
+
+// messageUncounted precedes the kinds of children that do not count, in the message of Ready.
+const messageUncounted = "; not watched: "
+
+// Note returns what the condition Ready says that no other condition does: why a CR is not ready although its
+// run succeeded or was canceled, or which children do not count.
+func Note(obj *unstructured.Unstructured) string {
+	switch ready := Read(obj, Ready); {
+	case ready.Status == "" || ready.Status == metav1.ConditionTrue:
+		_, uncounted, _ := strings.Cut(ready.Message, messageSucceeded+messageUncounted)
+		if uncounted != "" {
+			return strings.TrimPrefix(messageUncounted, "; ") + uncounted
+		}
+		return ""
+	default:
+		return ready.Message
+	}
 }
 
 // inWords names the first children.

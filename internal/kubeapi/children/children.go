@@ -140,8 +140,8 @@ type Children struct {
 	lastSweep, lastUnidentifiedSweep time.Time
 	// toldUnknown has the causes of unknown results that the log has told.
 	toldUnknown map[access.Cause]bool
-	// toldUncounted has the kinds of which the log has told that they do not count for Ready, by watch.
-	toldUncounted map[[2]schema.GroupKind]bool
+	// uncounted has the kinds of children that do not count for Ready, in words.
+	uncounted map[uncounted]string
 }
 
 // New returns Children that follow no kinds yet.
@@ -150,20 +150,20 @@ func New(o Options) *Children {
 		o.UnusedKindTimeout = defaultUnusedKindTimeout
 	}
 	c := &Children{
-		options:       o,
-		timing:        timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, proofs: 2 * time.Second},
-		watches:       map[schema.GroupKind]Watch{},
-		queues:        map[schema.GroupKind]*notificationQueue{},
-		recordLoaded:  make(chan struct{}),
-		wake:          make(chan struct{}, 1),
-		kinds:         map[schema.GroupResource]*followedKind{},
-		refused:       map[schema.GroupResource]time.Time{},
-		references:    newReferences(),
-		namespaced:    map[schema.GroupKind]bool{},
-		savedKinds:    map[string][]Kind{},
-		toldUnknown:   map[access.Cause]bool{},
-		toldUncounted: map[[2]schema.GroupKind]bool{},
-		lastSweep:     time.Now(),
+		options:      o,
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, proofs: 2 * time.Second},
+		watches:      map[schema.GroupKind]Watch{},
+		queues:       map[schema.GroupKind]*notificationQueue{},
+		recordLoaded: make(chan struct{}),
+		wake:         make(chan struct{}, 1),
+		kinds:        map[schema.GroupResource]*followedKind{},
+		refused:      map[schema.GroupResource]time.Time{},
+		references:   newReferences(),
+		namespaced:   map[schema.GroupKind]bool{},
+		savedKinds:   map[string][]Kind{},
+		toldUnknown:  map[access.Cause]bool{},
+		uncounted:    map[uncounted]string{},
+		lastSweep:    time.Now(),
 	}
 	for _, watch := range o.Watches {
 		c.watches[watch.GVK.GroupKind()] = watch

@@ -32,6 +32,14 @@ type Health = struct {
 	All, Overdue []string
 	// Next is when the next one becomes overdue; the zero time is never.
 	Next time.Time
+	// Uncounted are the kinds of children of the CR's watch that do not count, with the reason, sorted.
+	Uncounted []string
+}
+
+// uncounted is a kind of children of a watch.
+type uncounted struct {
+	watch    schema.GroupKind
+	resource schema.GroupResource
 }
 
 // sick is a child that is not Current.
@@ -102,7 +110,19 @@ func (c *Children) Health(watch schema.GroupVersionKind, name types.NamespacedNa
 	}
 	slices.Sort(found.All)
 	slices.Sort(found.Overdue)
+	found.Uncounted = c.uncountedOf(cr.Kind)
 	return found
+}
+
+// uncountedOf returns the kinds of children of a watch that do not count, with the reason. The caller must hold the lock.
+func (c *Children) uncountedOf(watch schema.GroupKind) (all []string) {
+	for kind, words := range c.uncounted {
+		if kind.watch == watch {
+			all = append(all, words)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // healthKnown reports whether informers have shown all children of a CR and the writes of its runs. The

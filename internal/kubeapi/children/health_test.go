@@ -2,17 +2,20 @@ package children
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
@@ -100,7 +103,7 @@ func TestHealthOfChildrenThatTheWatchShowsFirst(t *testing.T) {
 	afterWrite := s.BeforeWrite(gadget, writeTo("update", accounts, theirs))
 	afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{s.store(accounts, theirs)}})
 	s.live(accounts)
-	late := func(child *unstructured.Unstructured, marker string) {
+	late := func(child *unstructured.Unstructured, marker string, want ...sick) {
 		t.Helper()
 		afterWrite := s.BeforeWrite(session(), writeTo("update", accounts, child))
 		stored := s.store(accounts, child)
@@ -114,12 +117,17 @@ func TestHealthOfChildrenThatTheWatchShowsFirst(t *testing.T) {
 			return slices.Contains(s.notifications, "Gadget ns/g uid-g")
 		}, func() string { return "no event of " + marker })
 		afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{stored}})
+		s.Children.mu.Lock()
+		defer s.Children.mu.Unlock()
+		got := slices.Collect(maps.Values(s.healths.sick[ledger.CR{Kind: widgets.GroupKind(), NamespacedName: ourWidget}]))
+		slices.SortFunc(got, func(a, b sick) int { return strings.Compare(a.text, b.text) })
+		if !slices.Equal(got, want) {
+			t.Errorf("got %+v", got)
+		}
 	}
-	late(object("Account", "c", ownedBy(widgets, "w"), unwell), "first")
-	s.health([]string{wordOfC}, []string{wordOfC})
-	late(object("Account", "far", inNamespace("elsewhere"), annotatedFor(widgets, "ns/w"), unwell), "second")
-	both := []string{wordOfC, "Account far: Ready is False"}
-	s.health(both, both)
+	c, far := sick{text: wordOfC}, sick{text: "Account far: Ready is False"}
+	late(object("Account", "c", ownedBy(widgets, "w"), unwell), "first", c)
+	late(object("Account", "far", inNamespace("elsewhere"), annotatedFor(widgets, "ns/w"), unwell), "second", c, far)
 }
 
 // A change of health alone leads to a notification without a text, which runs nothing.
@@ -235,13 +243,25 @@ func TestAFieldOfOneOfTwoKindsOfAName(t *testing.T) {
 // The log says once which kind does not count because nobody watches it.
 func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
 	rule := &HealthRule{Ignores: func(kind, _ string) bool { return kind == "ClusterRole" }}
-	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true, Health: rule, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}}}}}).start().listen()
+	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true, Health: rule, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}}}}})
+	s.timing.refusalGrace = 0
+	s.start().listen()
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.runWrites(configMaps, object("ConfigMap", "d", ownedBy(widgets, "w")))
 	s.runWrites(roles, object("ClusterRole", "ignored", ownedBy(widgets, "w")))
+	s.refuse("secrets", apierrors.NewForbidden(secrets.GroupResource(), "", nil))
+	s.runWrites(secrets, object("Secret", "s", ownedBy(widgets, "w")))
+	var got []string
+	want := []string{"ConfigMap (blacklist)", "Secret (no right to list and watch)"}
+	s.eventually(func() bool {
+		s.Children.mu.Lock()
+		defer s.Children.mu.Unlock()
+		got = s.uncountedOf(widgets.GroupKind())
+		return cmp.Equal(got, want) && s.uncountedOf(gadgets.GroupKind()) == nil
+	}, func() string { return cmp.Diff(want, got) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if told := strings.Join(s.log, "\n"); strings.Count(told, "do not count for the health") != 1 || !strings.Contains(told, "configmaps") {
+	if told := strings.Join(s.log, "\n"); strings.Count(told, "do not count for the health") != 2 || !strings.Contains(told, "configmaps") {
 		t.Error(told)
 	}
 }

@@ -65,28 +65,38 @@ func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !watch.triggersReconcile(kind.Namespaced, link) || watch.ignores(kind) {
-		c.tellUncounted(watch, kind)
+	switch since, refused := c.refused[kind.resource().GroupResource()]; {
+	case watch.ignores(kind):
+		c.tellUncounted(watch, kind, "blacklist")
 		return
-	}
-	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedBackoff {
+	case !watch.triggersReconcile(kind.Namespaced, link):
+		c.tellUncounted(watch, kind, "watchClusterScopedResources is false")
+		return
+	case refused && time.Since(since) < refusedBackoff:
+		c.tellUncounted(watch, kind, refusedWatch)
 		return
 	}
 	f := c.followFor(watch.GVK.GroupKind(), kind)
 	if c.proveChild(cr, object, link, kind.resource().GroupResource()) {
 		f.noteStored(cr.Kind, object.GetUID())
 	}
+	if _, watched := f.informerFor(object.GetNamespace()); kind.Namespaced && !watched {
+		c.tellUncounted(watch, kind, "outside of WATCH_NAMESPACE")
+	}
 }
 
-// tellUncounted logs, once, that children of a kind do not count for Ready. The caller must hold the lock.
-func (c *Children) tellUncounted(watch Watch, kind Kind) {
-	told := [2]schema.GroupKind{watch.GVK.GroupKind(), {Group: kind.Group, Kind: kind.Kind}}
-	if watch.Health == nil || watch.Health.Ignores(kind.Kind, "") || c.toldUncounted[told] {
+// refusedWatch says why children of a kind that the API server refuses to show do not count.
+const refusedWatch = "no right to list and watch"
+
+// tellUncounted notes that children of a kind do not count for Ready, and logs it once. The caller must hold the lock.
+func (c *Children) tellUncounted(watch Watch, kind Kind, why string) {
+	told := uncounted{watch.GVK.GroupKind(), kind.resource().GroupResource()}
+	if watch.Health == nil || watch.Health.Ignores(kind.Kind, "") || c.uncounted[told] != "" {
 		return
 	}
-	c.toldUncounted[told] = true
+	c.uncounted[told] = kind.Kind + " (" + why + ")"
 	c.options.Logger.Info("children of a kind do not count for the health of their resources, because they are not watched",
-		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind)
+		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind, "reason", why)
 }
 
 // isEvent reports whether the resource is that of Events. They are never followed: a CR owns
@@ -103,6 +113,7 @@ func (c *Children) followFor(watch schema.GroupKind, kind Kind) *followedKind {
 	if !used {
 		c.recordOutdated = true
 		c.wakeUp()
+		delete(c.uncounted, uncounted{watch, kind.resource().GroupResource()})
 		f.noteStored(watch, "")
 	}
 	return f
@@ -144,6 +155,9 @@ func (c *Children) maintain(now time.Time) {
 				"resource", resource.String(), "error", err.Error())
 			if !apierrors.IsNotFound(err) { // A kind that is not served may be installed later.
 				c.refused[resource] = now
+				for watch := range f.uses {
+					c.tellUncounted(c.watches[watch], f.kind, refusedWatch)
+				}
 			}
 			clear(f.uses)
 			f.lastAsked, c.recordOutdated = time.Time{}, true

@@ -112,8 +112,26 @@ func healthOf(full *unstructured.Unstructured) *Health {
 		return nil // An object that kstatus cannot read counts as healthy.
 	}
 	const limit = 256
-	message := strings.ToValidUTF8(result.Message[:min(len(result.Message), limit)], "")
+	message := result.Message + cause(full)
+	message = strings.ToValidUTF8(message[:min(len(message), limit)], "")
 	return &Health{Failed: result.Status == kstatus.FailedStatus, Message: message}
+}
+
+// cause returns why a workload has too few replicas, where kstatus does not say it; "" if that is not known.
+func cause(full *unstructured.Unstructured) string {
+	if full.GroupVersionKind().Group != "apps" {
+		return ""
+	}
+	if paused, _, _ := unstructured.NestedBool(full.Object, "spec", "paused"); paused {
+		return " (it is paused)"
+	}
+	conditions, _, _ := unstructured.NestedSlice(full.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, _ := item.(map[string]any); c["type"] == "ReplicaFailure" && c["status"] == "True" {
+			return fmt.Sprintf(" (%v)", c["message"])
+		}
+	}
+	return ""
 }
 
 // Transform is an informer's transform. It returns everything but an unstructured object

@@ -72,6 +72,28 @@ const deployment = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": 
 const claim = `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "ns", "name": "c"},
 	"spec": {"resources": {"requests": {"storage": "1Gi"}}}}`
 
+// kstatus says that a Deployment has too few replicas, and not why.
+func TestTheCauseOfTooFewReplicas(t *testing.T) {
+	for name, test := range map[string]struct{ object, want string }{
+		"paused": {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"paused":true,"replicas":2,"progressDeadlineSeconds":600},
+			"status":{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"Unknown","reason":"DeploymentPaused"}]}}`,
+			"ReplicaSet not Available (it is paused)"},
+		"quota": {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":1},"status":{"conditions":[{"type":"ReplicaFailure","status":"True","message":"exceeded quota: pods"}]}}`,
+			"Replicas: 0/1 (exceeded quota: pods)"},
+		"of another group": {`{"apiVersion":"a.io/v1","kind":"Game","metadata":{"name":"d"},"spec":{"paused":true},"status":{"conditions":[{"type":"Ready","status":"False","message":"no"}]}}`, "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := reducer(t).Object(parse(t, test.object))
+			if err != nil || got.Health == nil {
+				t.Fatal(got, err)
+			}
+			if got.Health.Message != test.want {
+				t.Errorf("got %q", got.Health.Message)
+			}
+		})
+	}
+}
+
 func TestWhatIsADrift(t *testing.T) {
 	for why, test := range map[string]struct {
 		object string
