@@ -272,6 +272,11 @@ func TestHealthWaitsForTheRunsWrites(t *testing.T) {
 	c := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), well))
 	s.live(accounts)
 	s.health(nil, nil)
+	unchanged := s.BeforeWrite(session(), writeTo("patch", accounts, c)) // No event comes for it.
+	unchanged(access.Response{Code: 200, Objects: []*unstructured.Unstructured{c}})
+	if got := s.Health(widgets, ourWidget); !got.Known {
+		t.Errorf("got %+v after a write that changed nothing", got)
+	}
 	afterWrite := s.BeforeWrite(session(), writeTo("update", accounts, c))
 	unseen := edited(c, unwell)
 	unseen.SetResourceVersion("900")

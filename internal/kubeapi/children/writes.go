@@ -1,12 +1,15 @@
 package children
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
 // BeforeWrite implements access.WriteObserver.
@@ -17,12 +20,34 @@ func (c *Children) BeforeWrite(session *access.Session, write access.Write) (aft
 		return func(access.Response) {}
 	}
 	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
+	before := c.shown(write)
 	pending := c.ledger.Begin(cr, write)
 	return func(response access.Response) {
-		for _, change := range c.ledger.Complete(pending, c.writtenObjects(watch, cr, owner, write, response)...) {
+		// A write that has changed nothing has no event, for which the ledger would wait.
+		written := slices.DeleteFunc(c.writtenObjects(watch, cr, owner, write, response), func(w ledger.WrittenObject) bool {
+			return before != nil && !w.Deleted && w.UID == before.UID && w.ResourceVersion == before.ResourceVersion
+		})
+		for _, change := range c.ledger.Complete(pending, written...) {
 			c.notify(cr, change.OwnerUID, describeChange(c.kindName(change.Resource), change))
 		}
 	}
+}
+
+// shown returns the object that a write is about to change, as the watch has shown it last; nil if it has not.
+func (c *Children) shown(write access.Write) *reduce.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.kinds[write.Resource.GroupResource()]
+	if f == nil || write.Name == "" {
+		return nil
+	}
+	informer, ok := f.informerFor(write.Namespace)
+	if !ok {
+		return nil
+	}
+	object, _, _ := informer.Store().GetByKey(storeKey(write.Namespace, write.Name))
+	kept, _ := object.(*reduce.Object)
+	return kept
 }
 
 // SessionEnded implements access.WriteObserver. It does nothing: watch events of the run's
