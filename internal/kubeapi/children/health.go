@@ -139,7 +139,14 @@ func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
 		}
 	}
 	since, waits := c.healths.waiting[cr]
-	return waits && now.Sub(since) > unseenWrites || !c.ledger.HasUnseen(cr)
+	return waits && now.Sub(since) > unseenWrites || !c.ledger.HasUnseen(cr, func(resource schema.GroupResource) bool {
+		f := c.kinds[resource]
+		if f == nil {
+			return false
+		}
+		_, used := f.uses[cr.Kind] // Another watch may have the kind, which this one does not count.
+		return used
+	})
 }
 
 // noteHealth notes the effect of a change of a child on the health of its CR, and reports whether

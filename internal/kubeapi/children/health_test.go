@@ -240,6 +240,21 @@ func TestAFieldOfOneOfTwoKindsOfAName(t *testing.T) {
 	}
 }
 
+// No event of a kind that the watch does not count comes to its CRs.
+func TestHealthDoesNotWaitForAKindOfAnotherWatch(t *testing.T) {
+	rule := &HealthRule{Ignores: func(string, string) bool { return false }}
+	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true, Health: rule, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}}}, {GVK: gadgets, Dependents: true}}}).start().listen()
+	gadget := &access.Session{Owner: access.Owner{GVK: gadgets, Namespace: "ns", Name: "g", UID: "uid-g"}}
+	theirs := object("ConfigMap", "theirs", ownedBy(gadgets, "g"))
+	afterWrite := s.BeforeWrite(gadget, writeTo("update", configMaps, theirs))
+	afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{s.store(configMaps, theirs)}})
+	s.live(configMaps)
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	if got := s.Health(widgets, ourWidget); !got.Known {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // The log says once which kind does not count because nobody watches it.
 func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
 	rule := &HealthRule{Ignores: func(kind, _ string) bool { return kind == "ClusterRole" }}

@@ -131,12 +131,12 @@ func (l *Ledger) Observe(cr CR, change Change) (foreign bool) {
 	return l.isForeign(cr, change)
 }
 
-// HasUnseen reports whether the watch has not shown a write of the CR's runs yet.
-func (l *Ledger) HasUnseen(cr CR) bool {
+// HasUnseen reports whether the watch has not shown a write of the CR's runs to one of the resources yet.
+func (l *Ledger) HasUnseen(cr CR, of func(schema.GroupResource) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, object := range l.objects {
-		if key.cr == cr && (object.deleted || len(object.writes) > 0) {
+		if key.cr == cr && of(object.resource) && (object.deleted || len(object.writes) > 0) {
 			return true
 		}
 	}
