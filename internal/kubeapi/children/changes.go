@@ -56,6 +56,7 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		Created: before == nil, Deleted: after == nil, Deleting: after != nil && after.DeletionTimestamp != nil && (before == nil || before.DeletionTimestamp == nil),
 	}
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
+	change.By = writerOf(before, after)
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
 	f.tellOwners(before, after, initial)
 	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {
@@ -72,6 +73,18 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		defer f.children.mu.Unlock()
 		f.children.proofs.remove(before)
 	}
+}
+
+// writerOf returns who changed an object, with the fields that this client alone manages; "" if that is not known.
+// Where two clients wrote in the same second, it is the one that did not write before.
+func writerOf(before, after *reduce.Object) string {
+	if before == nil || after == nil || before.Digest == after.Digest || len(after.Writers) == 0 {
+		return ""
+	}
+	i := slices.IndexFunc(after.Writers, func(w reduce.Writer) bool {
+		return !slices.ContainsFunc(before.Writers, func(former reduce.Writer) bool { return former.Manager == w.Manager })
+	})
+	return after.Writers[max(i, 0)].String()
 }
 
 // tellOwners notifies the CRs that own an object of its health and of the fields that their status shows.

@@ -204,7 +204,7 @@ func (c *Children) wakeUp() {
 }
 
 // Changed is called for a CR that has a changed child or referenced object. The third argument describes
-// the change: "Secret shop/hello-tls changed"; it is "" if only the status of children has changed. current is how
+// the change: "Secret shop/hello-tls changed by cert-manager (data.tls.crt)"; it is "" if only the status of children has changed. current is how
 // many children have become Current for kstatus. The UID is "" where the object does not name it. There
 // may be no such CR.
 type Changed = func(cr types.NamespacedName, uid types.UID, what string, current int)
@@ -253,6 +253,8 @@ func describeChange(kind string, change ledger.Change) string {
 		verb = "was deleted"
 	case change.Created && !change.Initial:
 		verb = "was created"
+	case change.By != "":
+		verb += " by " + change.By
 	}
 	return kind + " " + storeKey(change.Namespace, change.Name) + " " + verb
 }

@@ -51,6 +51,30 @@ func TestDriftNotifiesAndTheRunsOwnWritesDoNot(t *testing.T) {
 	}
 }
 
+func TestAChangeSaysWhoMadeIt(t *testing.T) {
+	written := func(second string, managers ...string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			saying(second)(o)
+			var entries []any
+			for _, manager := range managers {
+				entries = append(entries, map[string]any{"manager": manager, "operation": "Update", "time": "2026-01-02T03:04:" + second + "Z", "fieldsV1": map[string]any{"f:data": map[string]any{"f:" + manager: map[string]any{}}}})
+			}
+			_ = unstructured.SetNestedSlice(o.Object, entries, "metadata", "managedFields")
+		}
+	}
+	s := newStage(t, Options{}).start().listen()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w"), written("05", "run")))
+	s.live(configMaps)
+	const notification = "Widget ns/w uid-w"
+	child = s.store(configMaps, edited(child, written("05", "run", "rival"), saying("other")))
+	s.notified(notification)
+	s.store(configMaps, edited(child, written("06", "editor")))
+	s.notified(notification)
+	if diff := cmp.Diff([]string{"ConfigMap ns/c changed by rival (data.rival)", "ConfigMap ns/c changed by editor"}, s.whats); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestARunDeletesItsChild(t *testing.T) {
 	for why, answer := range map[string]func(*unstructured.Unstructured) access.Response{
 		"the answer is a Status": func(o *unstructured.Unstructured) access.Response { return access.Response{Code: 200, UID: o.GetUID()} },

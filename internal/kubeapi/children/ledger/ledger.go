@@ -32,9 +32,10 @@ type Change struct {
 	// Initial is true where the object existed when the watch began. Such an event is a change only
 	// if it differs from the writes of the CR's runs.
 	Initial bool
-	// OwnerUID is the UID of the CR, "" where the object does not name it. The ledger does
-	// not use it.
+	// OwnerUID is the UID of the CR, "" where the object does not name it. By says who made the change, "" where
+	// that is not known. The ledger does not use them.
 	OwnerUID types.UID
+	By       string
 }
 
 // WrittenObject is an object in the API server's response to a write of the CR's run. Without a

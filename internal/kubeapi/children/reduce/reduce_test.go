@@ -303,3 +303,39 @@ func merge(object, patch map[string]any) {
 		}
 	}
 }
+
+func TestWhoWroteLast(t *testing.T) {
+	entry := func(manager, second, fields, more string) string {
+		return `{"manager": "` + manager + `", "operation": "Update", "time": "2026-01-02T03:04:` + second + `Z", "fieldsV1": ` + fields + more + `}`
+	}
+	const both = `{"f:data": {"f:a": {}, "f:b": {}}}`
+	run := entry("run", "05", both, "")
+	for why, test := range map[string]struct {
+		entries []string
+		want    []Writer
+	}{
+		"one has no need of fields":          {[]string{run}, []Writer{{Manager: "run"}}},
+		"nobody is known":                    {[]string{`{"manager": "run"}`}, nil},
+		"a later one":                        {[]string{run, entry("rival", "06", `{"f:data": {"f:c": {}, "f:b": {}}}`, "")}, []Writer{{"rival", "data.c"}}},
+		"an earlier one":                     {[]string{run, entry("rival", "04", `{"f:data": {"f:c": {}}}`, "")}, []Writer{{"run", "data.a, data.b"}}},
+		"two in a second":                    {[]string{run, entry("rival", "05", `{"f:data": {"f:c": {}}}`, "")}, []Writer{{"run", "data.a, data.b"}, {"rival", "data.c"}}},
+		"not of the status":                  {[]string{run, entry("rival", "06", both, `, "subresource": "status"`)}, []Writer{{Manager: "run"}}},
+		"the elements of a set are values":   {[]string{run, entry("rival", "06", `{"f:spec": {"f:words": {"v:\"secret\"": {}, "v:\"other\"": {}}}}`, "")}, []Writer{{"rival", "spec.words"}}},
+		"an entry of a list has its key":     {[]string{run, entry("rival", "06", `{"f:spec": {"f:containers": {"k:{\"name\":\"main\"}": {"f:image": {}}}}}`, "")}, []Writer{{"rival", `spec.containers[name="main"].image`}}},
+		"of many fields the first are named": {[]string{run, entry("rival", "06", `{"f:data": {"f:c": {}, "f:d": {}, "f:e": {}, "f:f": {}, "f:g": {}}}`, "")}, []Writer{{"rival", "data.c, data.d, data.e and 2 more"}}},
+		"a long name is cut":                 {[]string{run, entry("rival", "06", `{"f:data": {"f:`+strings.Repeat("é", 300)+`": {}}}`, "")}, []Writer{{"rival", "data." + strings.Repeat("é", 125)}}},
+		"nothing harms a terminal":           {[]string{run, entry("rival", "06", `{"f:data": {"f:\u001b[2J": {}}}`, "")}, []Writer{{"rival", "data.\ufffd[2J"}}},
+		"no fields can be read":              {[]string{run, entry("rival", "06", `{"f:data": 1}`, "")}, []Writer{{Manager: "rival"}}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			full := parse(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "managedFields": [`+strings.Join(test.entries, ",")+`]}}`)
+			object, err := reducer(t).Object(full)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, object.Writers); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
