@@ -167,6 +167,35 @@ var _ = Describe("what server-side apply refuses for formal reasons", func() {
 	})
 })
 
+var _ = DescribeTable("directives of a strategic merge patch are no fields", func(ctx context.Context, apply string) {
+	text := strings.Replace(united, "strategy: {type", "strategy: {$patch: replace, $retainKeys: [type], type", 1)
+	text = strings.Replace(text, "      volumes:", "      $setElementOrder/containers: [{name: main}]\n      volumes:", 1)
+	s := charted(ctx, map[string]string{"deployment.yaml": text, "config.yaml": configMap("a", "{}", "a: b")}, apply)
+	s.Write(map[string]string{"chart/values.yaml": "other: false\nstrategy: RollingUpdate\n"})
+	s.Start(ctx, hello.Kind)
+	cr := harness.Custom(hello, s.Namespace, "directed", nil)
+	s.Create(ctx, cr)
+	Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+	deployment := &appsv1.Deployment{}
+	for _, strategy := range []string{"Recreate", "RollingUpdate", "Recreate"} {
+		change(ctx, cr, `{"spec":{"strategy":"`+strategy+`"}}`)
+		succeeded(ctx, s, cr)
+		answered(ctx, s, cr, "compared for "+strategy)
+		Expect(objectNamed(s, "directed", deployment)(ctx)).To(Succeed())
+		Expect(deployment.Spec.Strategy.Type).To(BeEquivalentTo(strategy))
+		Expect(deployment.Generation).To(BeNumerically("<=", 4))
+	}
+	change(ctx, cr, `{"spec":{"other":true}}`)
+	succeeded(ctx, s, cr)
+	Expect(objectNamed(s, "directed", deployment)(ctx)).To(Succeed())
+	Expect(deployment.Spec.Strategy.Type).To(BeEquivalentTo("Recreate"), "an upgrade of other fields leaves it")
+	Expect(notes(cr, "Repaired")(ctx)).To(BeEmpty())
+	Expect(notes(cr, "AppliedByPatch")(ctx)).To(BeEmpty())
+},
+	Entry("by the server", ""),
+	Entry("by the client", "  apply: client\n"),
+)
+
 // united is a Deployment with a member of each union, or with another one.
 const united = `apiVersion: apps/v1
 kind: Deployment

@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/base64"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -92,12 +94,15 @@ func isSecret(object *unstructured.Unstructured) bool {
 
 // plain returns a copy of the chart's object, in which a Secret has its stringData in its data: a
 // key that leaves stringData would stay in the Secret. A value that the API server refuses stays as
-// it is.
+// it is. It drops the directives of a strategic merge patch, which only a patch may have.
 func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
 		return nil
 	}
 	object = object.DeepCopy()
+	if scheme.Scheme.Recognizes(object.GroupVersionKind()) { // Another kind may have such a field.
+		dropDirectives(object.Object)
+	}
 	text, has := object.Object["stringData"].(map[string]any)
 	data, isMap := object.Object["data"].(map[string]any)
 	if !isSecret(object) || !has || !isMap && object.Object["data"] != nil {
@@ -121,6 +126,24 @@ func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 	delete(object.Object, "stringData")
 	return object
 }
+
+// dropDirectives removes the directives of a strategic merge patch. A creation ignores them, and server-side apply
+// refuses them. In the patch of an upgrade, "$patch: replace" would remove the fields that have not changed.
+func dropDirectives(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(name string, _ any) bool { return directive.MatchString(name) })
+		for _, inner := range value {
+			dropDirectives(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			dropDirectives(inner)
+		}
+	}
+}
+
+var directive = regexp.MustCompile(`^\$(patch$|retainKeys$|setElementOrder/|deleteFromPrimitiveList/)`)
 
 // asData gives the managed fields of a Secret that stand for its stringData as fields of its data: the next apply
 // removes a key only if its manager holds it there. It reports whether there are any.
