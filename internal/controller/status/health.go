@@ -52,7 +52,7 @@ func (r Report) healthy(ready map[string]any) []metav1.Condition {
 		return []metav1.Condition{condition(Ready, metav1.ConditionFalse, ReasonUnhealthy, inWords(h.All))}
 	case len(h.Uncounted) > 0:
 		message += messageUncounted + inWords(h.Uncounted)
-	case isReady && r.moment == momentObserved: // After a restart only a run shows again what is not watched.
+	case isReady && r.moment == momentObserved: // After a restart the next run names the kinds again.
 		message, _ = ready["message"].(string)
 	}
 	return []metav1.Condition{condition(Ready, metav1.ConditionTrue, content.ReasonSuccessful, message)}
