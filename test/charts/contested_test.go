@@ -187,6 +187,32 @@ var _ = Describe("a Job that has ended", func() {
 	})
 })
 
+// Serial: a default class counts for the claims of all specs.
+var _ = Describe("a claim whose class is null", Serial, func() {
+	It("keeps the default class, which came with its creation (weaveworks/policy-agent#67)", func(ctx context.Context) {
+		class := &storagev1.StorageClass{Provisioner: "none.example.com", ObjectMeta: metav1.ObjectMeta{Name: "usual", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}}
+		Expect(k8s.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(k8s.Delete(ctx, class)).To(Succeed()) })
+		s := charted(ctx, map[string]string{
+			"claim.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Release.Name }}', labels: {step: '{{ .Values.step }}'}}\nspec: {accessModes: [ReadWriteOnce], storageClassName: {{ .Values.class }}, resources: {requests: {storage: 1Gi}}}\n",
+		}, "")
+		s.Write(map[string]string{"chart/values.yaml": "step: a\nclass: null\n"})
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "classless", nil)
+		s.Create(ctx, cr)
+		succeeded(ctx, s, cr)
+		for _, step := range []string{"b", "c"} {
+			specified(ctx, s, cr, `{"step":"`+step+`"}`)
+			claim := &corev1.PersistentVolumeClaim{}
+			Expect(objectNamed(s, "classless", claim)(ctx)).To(Succeed())
+			Expect(claim.Labels).To(HaveKeyWithValue("step", step))
+			Expect(claim.Spec.StorageClassName).To(HaveValue(Equal("usual")))
+		}
+		answered(ctx, s, cr, "again")
+		Expect(statuses(s, "classless")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "superseded", "3": "deployed"}))
+	})
+})
+
 var _ = Describe("a claim that has grown", func() {
 	It("is named with the line that leaves it so, and that line works", func(ctx context.Context) {
 		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows"}, Provisioner: "none.example.com", AllowVolumeExpansion: new(true)}

@@ -249,7 +249,7 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	switch {
 	case !isFormal(refusal):
 		return applied, nil, refusal
-	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
+	case fillNulls(a.want.Object, a.said.Object, a.live.Object):
 		return a.byServer(ctx)
 	}
 	return a.byPatch(ctx, refusal, wasPatched)
@@ -437,7 +437,7 @@ func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*
 	switch {
 	case !apierrors.IsInvalid(refusal):
 		return patched, refusal
-	case dropNulls(a.want.Object, a.said.Object, a.live.Object):
+	case fillNulls(a.want.Object, a.said.Object, a.live.Object):
 		return a.patch(ctx, manager, dryRun)
 	}
 	d, err := displace(a.live, a.want, a.before, excluded, refusal, a.tryUpdate(ctx))

@@ -91,28 +91,28 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 	}
 }
 
-// dropNulls drops nulls by which the chart, as before, says nothing of a field that has a value, and reports whether
-// there are any. A default of the cluster may be such a value, as the class of a claim is, which nobody can remove.
-func dropNulls(desired, before, live any) (dropped bool) {
+// fillNulls gives nulls, by which the chart, as before, says nothing of a field, the live value where the field has
+// one, and reports whether there are any. A default of the cluster may be such a value, as the class of a claim is,
+// which nobody can remove. The applier may own it, so that an apply without the field would remove it.
+func fillNulls(desired, before, live any) (filled bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		said, _ := before.(map[string]any)
 		there, _ := live.(map[string]any)
 		for name, value := range desired {
 			if value == nil && said[name] == nil && there[name] != nil {
-				delete(desired, name)
-				dropped = true
+				desired[name], filled = runtime.DeepCopyJSONValue(there[name]), true
 			}
-			dropped = dropNulls(value, said[name], there[name]) || dropped
+			filled = fillNulls(value, said[name], there[name]) || filled
 		}
 	case []any:
 		said, _ := before.([]any)
 		there, _ := live.([]any)
 		for i, entry := range desired {
-			dropped = dropNulls(entry, counterpartOf(desired, i, said), counterpartOf(desired, i, there)) || dropped
+			filled = fillNulls(entry, counterpartOf(desired, i, said), counterpartOf(desired, i, there)) || filled
 		}
 	}
-	return dropped
+	return filled
 }
 
 // counterpartOf returns the entry of a list that is the one of another list; nil if there is none, or nothing
