@@ -105,7 +105,7 @@ func (c *Client) Create(resources kube.ResourceList, _ ...kube.ClientCreateOptio
 	}
 	c.hooks = append(c.hooks, resources.Filter(isHook)...)
 	if err := errors.Join(errs...); err != nil {
-		return nil, explained(err)
+		return nil, objects.Explained(err)
 	}
 	return &kube.Result{Created: resources}, nil
 }
@@ -125,7 +125,7 @@ func (c *Client) Update(originals, targets kube.ResourceList, _ ...kube.ClientUp
 	c.Scaled = objects.ScaledBy(all, c.Applier.Namespace)
 	if c.Replace {
 		if err := c.replace(originals, targets); err != nil {
-			return result, explained(err)
+			return result, objects.Explained(err)
 		}
 	}
 	for _, target := range targets {
@@ -138,7 +138,7 @@ func (c *Client) Update(originals, targets kube.ResourceList, _ ...kube.ClientUp
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return result, explained(err)
+		return result, objects.Explained(err)
 	}
 	for _, original := range originals.Difference(targets) {
 		deleted, err := c.drop(original)
@@ -147,7 +147,7 @@ func (c *Client) Update(originals, targets kube.ResourceList, _ ...kube.ClientUp
 			result.Deleted = append(result.Deleted, original)
 		}
 	}
-	return result, explained(errors.Join(errs...))
+	return result, objects.Explained(errors.Join(errs...))
 }
 
 // ReplaceCRDs applies the CRDs by the server, however the objects of the release are applied.

@@ -18,9 +18,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
-// notReplaced stands in the error of an object that may not be replaced.
-const notReplaced = ". It is not replaced"
-
 // replace deletes the objects that cannot become the chart's, and waits until they are gone: the
 // update then creates them. Nothing goes unless all of them may, the API server takes the new ones,
 // and no data goes with them.
@@ -34,7 +31,7 @@ func (c *Client) replace(originals, targets kube.ResourceList) error {
 		}
 		live, err := c.replaceable(target)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+notReplaced+": %w", nameOf(target), errors.Unwrap(refusal), err))
+			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+objects.NotReplaced+": %w", nameOf(target), errors.Unwrap(refusal), err))
 		}
 		if live != nil {
 			unchangeable = append(unchangeable, live)

@@ -1,10 +1,13 @@
-package helmclient
+package objects
 
 import (
 	"encoding/json"
 	"regexp"
 	"strings"
 )
+
+// NotReplaced stands in the error of an object that may not be replaced.
+const NotReplaced = ". It is not replaced"
 
 // nameless is a client's error for an object without a name.
 const nameless = "resource name may not be empty"
@@ -23,14 +26,14 @@ func (e *explainedError) Error() string { return shortened(e.error.Error()) + e.
 
 func (e *explainedError) Unwrap() error { return e.error }
 
-// explained makes an error of the API server one that people can read.
-func explained(err error) error {
+// Explained makes an error of the API server one that people can read.
+func Explained(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), nameless):
 		return &explainedError{err, ". An object that has a generateName alone cannot be applied again or deleted: give it a name in the chart"}
-	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), notReplaced):
+	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), NotReplaced):
 		return &explainedError{err, ". Fields that cannot be changed: the annotation upgrade-force of the resource lets an upgrade replace their objects, and rollback-force the rollback after a failed one"}
 	}
 	return &explainedError{err, ""}
