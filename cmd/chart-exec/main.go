@@ -44,6 +44,8 @@ func main() {
 		answer(action.Render(context.Background(), o, os.Stdout))
 	case order.Evaluate:
 		answer(action.Evaluate(o, os.Stdout))
+	case order.Preview:
+		answer(errors.Join(limitMemory(maxMemory), action.Preview(context.Background(), o, os.Getenv("KUBECONFIG"), os.Stdout)))
 	case order.FetchChart:
 		answer(errors.Join(limitMemory(maxFetched), fetch.Chart(o.Fetch, os.Stdout)))
 	}

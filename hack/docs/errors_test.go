@@ -52,7 +52,7 @@ var sayThemselves = []string{
 	"is not a directory; name the one with", "give one of them", "give one directory, not", "there is no such file; name", "is not KIND/NAME, such as", "is neither KIND nor KIND/NAME",
 	"--domain is missing", "--group is missing", "--repo is missing", "--chart is missing", ": write", ": leave", "--repo is the path of a Go module", "leave the flag out",
 	"give --generate-role", "There is: create api", "unknown command create", "already: give --chart=", "domain and projectName are needed",
-	"name resources, KIND/NAME, or give --all", "name a resource: -f FILE", ": name one resource", "and a run is for one", "-f - and --watch",
+	"name resources, KIND/NAME, or give --all", "name a resource: -f FILE", "name resources (KIND/NAME), -f FILE", "and one of them alone", "which only a run can try", "its release is uninstalled", "and diff is for charts", "is not sent: it is not a dry run", ": name one resource", "and a run is for one", "-f - and --watch",
 	"are for --cluster: add it", "--dry-run is for --fix: add it", "--prune is for --write", "because an audit log", "the role has no list of rules", "the rules stand between brackets",
 	"there is no watches.yaml here", "no cluster is chosen", "has no dot, and the API server takes no CRD in such a group", "the groups of this project end with its domain",
 	"there is no project here", "there is a project here already", "nothing was written, because these files exist", "the project has the kind", "the project has a kind",

@@ -49,6 +49,11 @@ func Watches(o config.Options) ([]watches.Watch, error) {
 	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
 }
 
+// chartWatches is Watches with the paths of charts.
+func chartWatches(o config.Options) ([]watches.Watch, error) {
+	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true, Charts: true, Here: o.InProject})
+}
+
 // loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
 // are probably mistakes or are dangerous.
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	chart "github.com/ensign-operator/ensign/internal/chart/engine"
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
+	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
@@ -17,11 +21,12 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// LocalRunner has the parts that runs of roles and playbooks need, without a manager: the watches, the
-// runner with its server for warm runs, and the API proxy.
+// LocalRunner has the parts that runs need, without a manager: the watches, the runners, with the server for
+// warm runs, and the API proxy.
 type LocalRunner struct {
 	options config.Options
 	ansible *ansibleBackend
+	charts  map[schema.GroupVersionKind]*chart.Engine
 	watches []watches.Watch
 	dirs    runDirs
 	client  client.Client
@@ -43,7 +48,7 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 	if err != nil {
 		return nil, err
 	}
-	b := &LocalRunner{options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
+	b := newLocalRunner(o, list, p, c, server)
 	if b.dirs, err = openRunDirs(o); err != nil {
 		return nil, err
 	}
@@ -63,6 +68,13 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 	return b, nil
 }
 
+func newLocalRunner(o config.Options, list []watches.Watch, p *python, c client.Client, server *rest.Config) *LocalRunner {
+	return &LocalRunner{
+		options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, charts: map[schema.GroupVersionKind]*chart.Engine{},
+		client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {},
+	}
+}
+
 // Close ends the servers of the LocalRunner.
 func (b *LocalRunner) Close() error {
 	b.endProxies()
@@ -76,7 +88,7 @@ func (b *LocalRunner) Watches() []watches.Watch { return b.watches }
 // ContentPaths returns the files and directories that runs may read.
 func (b *LocalRunner) ContentPaths() []string { return b.ansible.content }
 
-// Reconciler returns a Reconciler of a role or playbook for RunOnce, whose runs are observed by
+// Reconciler returns a Reconciler for RunOnce, whose runs are observed by
 // observer. owned is false for CRs that the API server does not have: the objects that their runs
 // create get no owner.
 func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
@@ -84,8 +96,13 @@ func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engin
 	if err != nil {
 		return nil, err
 	}
-	b.ansible.observers = []engine.Observer{observer}
-	runs, err := b.ansible.engine(Watch{Watch: watch})
+	var runs content.Engine
+	if isChart(watch) {
+		runs, err = b.chart(watch)
+	} else {
+		b.ansible.observers = []engine.Observer{observer}
+		runs, err = b.ansible.engine(Watch{Watch: watch})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +112,26 @@ func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engin
 		Client:    b.client,
 		Reader:    b.client,
 		Content:   runs,
-		Access:    proxyAccess{proxy: p},
+		Access:    proxyAccess{proxy: p, release: isChart(watch)},
 		Observers: []content.Observer{observer},
 		Attempts:  controller.NewAttempts(),
 		Clock:     clock.RealClock{},
 	}, nil
+}
+
+// chart returns the engine for the releases of a watch. Like a manager that knows no namespace of its own, it keeps
+// neither ledger nor keys.
+func (b *LocalRunner) chart(watch watches.Watch) (*chart.Engine, error) {
+	if known := b.charts[watch.GVK]; known != nil {
+		return known, nil
+	}
+	runs, err := newChartRunner(b.options, b.dirs)
+	if err != nil {
+		return nil, err
+	}
+	made, err := chart.New(watch, chartRunner{runs}, b.client.RESTMapper(), seal.Temporary(), &ledger.Store{})
+	b.charts[watch.GVK] = made
+	return made, err
 }
 
 // Missed reports whether a run for a CR that the API server does not have has asked for the object

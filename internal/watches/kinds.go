@@ -29,8 +29,8 @@ type ContentKind struct {
 	Yields bool
 	// Keeps is true if the content knows what is left of a CR that is gone.
 	Keeps bool
-	// Once is true if run-once can run the content.
-	Once bool
+	// Once is true if run-once can run the content, and Previews if diff can tell what a run would change.
+	Once, Previews bool
 
 	// marks reports whether a CR shows that this kind of content ran for it.
 	marks func(*unstructured.Unstructured) bool

@@ -161,6 +161,8 @@ type Search struct {
 	LookupEnv func(string) (string, bool)
 	// KindsOnly leaves the content of watches and finalizers unsearched and their Content empty.
 	KindsOnly bool
+	// Charts searches charts also if KindsOnly is set.
+	Charts bool
 	// OnUnset is called for each ${VAR} that is not replaced because VAR is not set. It
 	// may be nil.
 	OnUnset func(name string, line int)

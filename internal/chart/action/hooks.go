@@ -27,18 +27,9 @@ func (r *run) refuseHooks(ctx context.Context) error {
 		return nil
 	}
 	upgrade := r.Action == order.Upgrade
-	files, err := r.render(ctx, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade})
+	hooks, _, err := r.sorted(ctx, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade})
 	if err != nil {
 		return nil //nolint:nilerr // Helm renders it again, after it has brought the chart's CRDs, and says so then.
-	}
-	for name := range files {
-		if strings.HasSuffix(name, "NOTES.txt") {
-			delete(files, name)
-		}
-	}
-	hooks, _, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil //nolint:nilerr // As above.
 	}
 	var errs []error
 	for _, hook := range hooks {
@@ -51,6 +42,20 @@ func (r *run) refuseHooks(ctx context.Context) error {
 		return &RefusedError{Of: order.RefusedOfChart, text: errors.Join(errs...).Error()}
 	}
 	return nil
+}
+
+// sorted returns the hooks and the objects that the chart renders, in Helm's order.
+func (r *run) sorted(ctx context.Context, options common.ReleaseOptions) ([]*release.Hook, []releaseutil.Manifest, error) {
+	files, err := r.render(ctx, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	return releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 }
 
 // couldGenerateNames reports whether the chart, those it depends on or the values have the word.

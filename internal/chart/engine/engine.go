@@ -55,8 +55,10 @@ type Engine struct {
 	refusals  refusals
 	contests  contests
 	finished  finished
-	now       func() time.Time
-	said      memory
+	// believes is true where the records of a release are taken as they are: nothing is changed.
+	believes bool
+	now      func() time.Time
+	said     memory
 }
 
 // Keys returns the keys with which the records of releases are sealed.

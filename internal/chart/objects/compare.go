@@ -54,9 +54,17 @@ type Object struct {
 	// Fields are those that have drifted, as JSON pointers. They hold no values.
 	Fields []string
 
-	client        dynamic.ResourceInterface
-	desired, live *unstructured.Unstructured
-	keep          []Pointer
+	client                 dynamic.ResourceInterface
+	desired, live, applied *unstructured.Unstructured
+	keep                   []Pointer
+}
+
+// Change returns what a repair would do to the object.
+func (o Object) Change() Change {
+	if o.Missing {
+		return Change{Name: o.Name, Kind: "create", Applied: o.desired, Former: true}
+	}
+	return Change{Name: o.Name, Kind: "update", Live: o.live, Applied: o.applied, Fields: o.Fields, Former: true}
 }
 
 // maxFields is how many fields of an object are named.
@@ -159,7 +167,7 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 		patched.Warnings = result.Warnings
 		found.Patched = append(found.Patched, patched)
 	}
-	object.live, object.Fields = result.Live, result.Differences
+	object.live, object.applied, object.Fields = result.Live, result.Applied, result.Differences
 	d.add(found, object)
 	return result.Live, nil
 }

@@ -48,7 +48,8 @@ type Action string
 // The actions. Reinstall removes the remains of an uninstallation, and installs. Uninstall keeps
 // the history: the manager deletes it last. Render and Evaluate change nothing and need no cluster:
 // chart-exec writes a File for each template of the chart, or a list with an Evaluated for each
-// text of the order, to standard output. FetchChart writes lines for people there.
+// text of the order, to standard output. Preview changes nothing either, and writes a Rendered there:
+// what the chart renders for a cluster. FetchChart writes lines for people there.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
@@ -56,6 +57,7 @@ const (
 	Uninstall Action = "uninstall"
 	Render    Action = "render"
 	Evaluate  Action = "evaluate"
+	Preview   Action = "preview"
 	// FetchChart saves the archive of a chart from elsewhere. The manager gives no such order.
 	FetchChart Action = "fetch"
 )
@@ -88,6 +90,8 @@ type Order struct {
 	Templates Templates `json:"templates"`
 	// Texts are templates of the author of the watch, for Evaluate.
 	Texts []string `json:"texts,omitempty"`
+	// Revision is the number of the revision that Preview renders. The first one is an installation.
+	Revision int `json:"revision,omitempty"`
 	// Fetch is for FetchChart.
 	Fetch Fetch `json:"fetch,omitzero"`
 
@@ -182,6 +186,24 @@ type Settings struct {
 type File struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+}
+
+// Rendered is what a chart renders for a revision.
+type Rendered struct {
+	// Manifests are those of two renderings: their differences are random.
+	Manifests [2]string `json:"manifests"`
+	// CRDs are the definitions of the directory crds that the revision brings.
+	CRDs string `json:"crds"`
+	// Hooks are those that run with the revision, in their order.
+	Hooks []Hook `json:"hooks"`
+}
+
+// Hook is a hook of a chart.
+type Hook struct {
+	// Event is Helm's, such as pre-upgrade. A hook of several events is there for each of them.
+	Event string `json:"event"`
+	// Name is the kind with namespace and name, for people.
+	Name string `json:"name"`
 }
 
 // Evaluated is the result of a template of the order's Texts, or the reason why there is none.

@@ -19,3 +19,14 @@ func TestTemplatesAreEvaluatedWithTheManagersEnvironment(t *testing.T) {
 		t.Errorf("want what chart-exec said, got %v", err)
 	}
 }
+
+func TestAChartIsRenderedWithTheEnvironmentOfARun(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	got, err := newRunner(t, "success").Preview(t.Context(), order.Order{Action: order.Preview}, []byte("config"))
+	if err != nil || !strings.HasSuffix(got.Manifests[0], "/kubeconfig") || got.Manifests[1] != "" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := newRunner(t, "failure").Preview(t.Context(), order.Order{Action: order.Preview}, []byte("config")); err == nil || err.Error() != "no such value" {
+		t.Errorf("want what chart-exec said, got %v", err)
+	}
+}

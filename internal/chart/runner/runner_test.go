@@ -34,6 +34,14 @@ func fake(name string) int {
 	if err := errors.Join(err, json.Unmarshal(text, &o)); err != nil {
 		panic(err)
 	}
+	if o.Action == order.Preview {
+		if name != "success" {
+			fmt.Fprintln(os.Stderr, "no such value")
+			return 1
+		}
+		fmt.Printf(`{"manifests": [%q, %q]}`, os.Getenv("KUBECONFIG"), os.Getenv("HELM_DRIVER"))
+		return 0
+	}
 	if o.Action == order.Evaluate {
 		if name != "success" {
 			fmt.Fprintln(os.Stderr, "no such thing")

@@ -21,7 +21,7 @@ is the program manager, which runs in a pod.`,
 	}
 	root.SetFlagErrorFunc(cli.UsageError)
 	addGroup(root, "author", "To write an operator:",
-		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build))
+		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build), newDiffCommand(build))
 	addGroup(root, "fleet", "To show and control its resources:",
 		newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText), newSteerCommand(cancelText), newUninstallCommand(),
 		cli.NewCanUninstallCommand(build))

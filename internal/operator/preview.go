@@ -1,0 +1,57 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	chart "github.com/ensign-operator/ensign/internal/chart/engine"
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// OnlyDryRuns returns a transport that sends only requests that change nothing.
+func OnlyDryRuns(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads && r.URL.Query().Get("dryRun") != "All" {
+			return nil, fmt.Errorf("%s %s is not sent: it is not a dry run", r.Method, r.URL.Path)
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// NewPreviewer returns a LocalRunner for Preview. It needs no Python environment, whatever the watches have.
+func NewPreviewer(o config.Options, c client.Client, server *rest.Config) (*LocalRunner, error) {
+	list, err := chartWatches(o)
+	if err != nil {
+		return nil, err
+	}
+	b := newLocalRunner(o, list, &python{}, c, server)
+	b.dirs, err = openRunDirs(o)
+	return b, err
+}
+
+// Preview returns what a run of the chart would do for a CR. The caller has made all connections by OnlyDryRuns.
+func (b *LocalRunner) Preview(ctx context.Context, watch watches.Watch, cr *unstructured.Unstructured, owned bool) (made chart.Preview, err error) {
+	engine, err := b.chart(watch)
+	if err != nil {
+		return made, err
+	}
+	r, err := b.Reconciler(watch, owned, nil)
+	if err != nil {
+		return made, err
+	}
+	r.Observers, r.Content = nil, &chart.Previews{Engine: engine, Show: func(p chart.Preview) { made = p }}
+	outcome, err := r.RunOnce(ctx, controller.Once{CR: cr})
+	if err == nil && outcome.Verdict != content.Succeeded {
+		err = errors.New(outcome.Message)
+	}
+	return made, err
+}
