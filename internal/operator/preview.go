@@ -38,7 +38,7 @@ func NewPreviewer(o config.Options, c client.Client, server *rest.Config) (*Loca
 	return b, err
 }
 
-// Preview returns what a run of the chart would do for a CR. The caller has made all connections by OnlyDryRuns.
+// Preview returns the changes that a run of the chart would make for a CR. The caller has made all connections by OnlyDryRuns.
 func (b *LocalRunner) Preview(ctx context.Context, watch watches.Watch, cr *unstructured.Unstructured, owned bool) (made chart.Preview, err error) {
 	engine, err := b.chart(watch)
 	if err != nil {

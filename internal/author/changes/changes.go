@@ -1,4 +1,4 @@
-// Package changes writes what runs of charts would change, for people and programs.
+// Package changes writes the changes that runs of charts would make, for people and programs.
 //
 // It finds nothing out.
 package changes
@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
-// Resource is a CR with what a run would do for it.
+// Resource is a CR with the changes by a run.
 type Resource struct {
 	// Resource is KIND/NAME.
 	Resource  string `json:"resource"`

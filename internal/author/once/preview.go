@@ -78,7 +78,7 @@ func fileFlag(file string) string {
 	return "-f " + file
 }
 
-// allOf returns the CRs of charts that a manager would look after.
+// allOf returns the CRs of charts that a manager would reconcile.
 func allOf(ctx context.Context, o Options, c client.Client, list []watches.Watch) (found []subject, err error) {
 	charts := 0
 	for _, watch := range list {

@@ -18,8 +18,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Preview writes an order.Rendered: what the chart renders for the revision of the order. It asks the
-// API server what templates ask it, and changes nothing.
+// Preview writes an order.Rendered: the output of the chart for the revision of the order. It sends the
+// API server the requests of templates, and changes nothing.
 func Preview(ctx context.Context, o order.Order, kubeconfig string, out io.Writer) error {
 	events := []release.HookEvent{release.HookPreUpgrade, release.HookPostUpgrade}
 	o.Action = order.Upgrade

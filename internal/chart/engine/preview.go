@@ -136,8 +136,8 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 	return err
 }
 
-// strange returns why the release may not have a live object, as Helm does; nil if it may. An upgrade keeps what
-// the deployed revision has.
+// strange returns why the release may not have a live object, as Helm does; nil if it may. An upgrade keeps the
+// objects of the deployed revision.
 func (w *preview) strange(action order.Action, c objects.Change) error {
 	if c.Live == nil || c.Former && action == order.Upgrade || c.Kind != "update" || release.Marked(c.Live, w.namespace, w.name) {
 		return nil
@@ -207,7 +207,7 @@ func changedKeys(live, applied *unstructured.Unstructured) (keys []string) {
 	return keys
 }
 
-// plain returns a copy of an object without what the API server sets; an empty one for nil.
+// plain returns a copy of an object without the fields that the API server sets; an empty one for nil.
 func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
 		return &unstructured.Unstructured{Object: map[string]any{}}

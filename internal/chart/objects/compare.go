@@ -59,7 +59,7 @@ type Object struct {
 	keep                   []Pointer
 }
 
-// Change returns what a repair would do to the object.
+// Change returns the change that a repair would make.
 func (o Object) Change() Change {
 	if o.Missing {
 		return Change{Name: o.Name, Kind: "create", Applied: o.desired, Former: true}

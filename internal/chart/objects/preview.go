@@ -16,13 +16,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 )
 
-// Change is what an upgrade would do to an object.
+// Change is a change that an upgrade would make to an object.
 type Change struct {
 	// Name is the kind with namespace and name, for people.
 	Name string `json:"object"`
 	// Kind is create, update, replace, delete, or keep for an object that the chart no longer has.
 	Kind string `json:"change"`
-	// Fields are those that change, and Random those that each rendering makes anew, as JSON pointers.
+	// Fields are those that change, and Random those that differ from one rendering to the next, as JSON pointers.
 	Fields []string `json:"fields,omitempty"`
 	Random []string `json:"random,omitempty"`
 	// Note says why the object was not tried, although it can be created, or why it is kept.
@@ -39,8 +39,8 @@ type Change struct {
 	Err    error `json:"-"`
 }
 
-// Preview returns what an upgrade from the objects of the manifest before to those of the first of wanted would change.
-// The second one is of another rendering. Definitions are the chart's CRDs. It writes nothing.
+// Preview returns the changes by an upgrade from the objects of the manifest before to those of the first of wanted.
+// The second one is of another rendering. It also compares the CRDs of the chart's directory crds. It writes nothing.
 func (d *Detector) Preview(ctx context.Context, definitions, before string, wanted [2]string) (changes []Change, err error) {
 	var parsed [4][]*unstructured.Unstructured
 	for i, text := range []string{before, wanted[0], wanted[1], definitions} {
@@ -122,7 +122,7 @@ func (d *Detector) preview(ctx context.Context, want, before *unstructured.Unstr
 	return c
 }
 
-// dropped returns what happens to an object that the chart no longer has, as helmclient does it.
+// dropped returns the change of an object that the chart no longer has, as helmclient does it.
 func (d *Detector) dropped(ctx context.Context, object *unstructured.Unstructured) (c Change) {
 	c.Live, _, c.Err = d.Cluster.Get(ctx, object)
 	c.Name, c.Kind, c.Former = manifest.Name(object), "delete", true

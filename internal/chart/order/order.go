@@ -49,7 +49,7 @@ type Action string
 // the history: the manager deletes it last. Render and Evaluate change nothing and need no cluster:
 // chart-exec writes a File for each template of the chart, or a list with an Evaluated for each
 // text of the order, to standard output. Preview changes nothing either, and writes a Rendered there:
-// what the chart renders for a cluster. FetchChart writes lines for people there.
+// the output of the chart for a cluster. FetchChart writes lines for people there.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
@@ -188,11 +188,11 @@ type File struct {
 	Text string `json:"text"`
 }
 
-// Rendered is what a chart renders for a revision.
+// Rendered is the output of a chart for a revision.
 type Rendered struct {
 	// Manifests are those of two renderings: their differences are random.
 	Manifests [2]string `json:"manifests"`
-	// CRDs are the definitions of the directory crds that the revision brings.
+	// CRDs are those of the directory crds that the revision brings.
 	CRDs string `json:"crds"`
 	// Hooks are those that run with the revision, in their order.
 	Hooks []Hook `json:"hooks"`
