@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	preview "github.com/ensign-operator/ensign/internal/author/changes"
 	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
@@ -103,14 +104,7 @@ var _ = Describe("ensign diff", func() {
 		code, out, said = diff(ctx, s, "--all", "-o", "json")
 		Expect(code).To(Equal(2), said+out)
 		var list struct {
-			Items []struct {
-				Resource, Action string
-				Changes          []struct {
-					Object, Change, Error string
-					Random                []string
-				}
-				Hooks []struct{ Event, Name string }
-			}
+			Items []preview.Resource `json:"items"`
 		}
 		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
 		Expect(list.Items).To(HaveExactElements(And(HaveField("Resource", "hello/fresh"), HaveField("Action", "upgrade"), HaveField("Changes", HaveLen(5)), HaveField("Hooks", HaveLen(2)))))
