@@ -235,7 +235,7 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	}
 	c.stalled = c.canceled || c.Outcome.Verdict == content.Failed && backoffAfter(st.repeats, r.Defaults.MaxBackoff) >= r.Defaults.MaxBackoff
 	if !c.refused {
-		st.brake.end(now, r.Defaults.MaxBackoff)
+		st.throttle.end(now, r.Defaults.MaxBackoff)
 	}
 	if c.Outcome.Verdict == content.Failed || c.RequeueAfter > 0 {
 		if after := requeueAfter(&c, backoffAfter(st.failures, r.Defaults.MaxBackoff)); after > 0 {

@@ -20,7 +20,7 @@ const (
 	reportPaused
 	upToDate
 	rest         // An earlier manager ran the version, as the CR's status proves.
-	held         // Content must run, and the brake lets it begin later.
+	throttled    // Content must run, and the throttle lets it begin later.
 	addFinalizer // and then run
 	run
 	finalize
@@ -34,7 +34,7 @@ type decision struct {
 	step step
 	// trigger is why content must run; noTrigger if it need not.
 	trigger trigger
-	// until is when the brake lets a held run begin. empty is true if the CR's bucket is empty,
+	// until is when the throttle lets a throttled run begin. empty is true if the CR's bucket is empty,
 	// and false if the CR fails.
 	until time.Time
 	empty bool
@@ -64,7 +64,7 @@ func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
 	case d.trigger == noTrigger:
 		d.step = upToDate
 	case now.Before(d.until):
-		d.step = held
+		d.step = throttled
 	case missesFinalizer:
 		d.step = addFinalizer
 	case deleting:

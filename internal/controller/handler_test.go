@@ -183,7 +183,7 @@ func TestASuccessorInheritsOnlyWhyItIsDirty(t *testing.T) {
 	e.mailbox.markDirty("related")
 	e.mailbox.setRan(version{uid: "uid-1"})
 	e.begin("uid-2")
-	if diff := cmp.Diff(state{version: version{uid: "uid-2"}}, e.state, cmp.AllowUnexported(state{}, version{}, brake{})); diff != "" {
+	if diff := cmp.Diff(state{version: version{uid: "uid-2"}}, e.state, cmp.AllowUnexported(state{}, version{}, throttle{})); diff != "" {
 		t.Error(diff)
 	}
 	wantEqual(t, "related", e.mailbox.whyDirty())

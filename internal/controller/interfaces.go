@@ -36,11 +36,11 @@ type Grant struct {
 	Readies *Readies
 }
 
-// Meter counts the CRs of a watch that the brake slows down.
+// Meter counts the CRs of a watch that the throttle slows down.
 type Meter interface {
 	// TriggerHeld is called when a CR begins to wait with a trigger: for its back-off, or
 	// because its bucket is empty.
-	TriggerHeld(watch schema.GroupVersionKind, backoff bool)
+	TriggerThrottled(watch schema.GroupVersionKind, backoff bool)
 	// SetSlowed is called with the number of CRs whose bucket is empty.
 	SetSlowed(watch schema.GroupVersionKind, number int)
 }

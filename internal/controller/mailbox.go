@@ -17,9 +17,9 @@ type mailbox struct {
 	dirty string
 	// current is how many children have become Current since the last look.
 	current int
-	// ran is the version that content ran for last or runs for now, and held the one whose run
-	// the brake holds back: no event has to report them again. The zero version is none.
-	ran, held version
+	// ran is the version that content ran for last or runs for now, and throttled the one whose run
+	// the throttle holds back: no event has to report them again. The zero version is none.
+	ran, throttled version
 	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
 	interrupt func(signal)
 }
@@ -57,7 +57,7 @@ func (m *mailbox) needsRun(v version) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return (m.ran != v || m.dirty != "") && m.held != v
+	return (m.ran != v || m.dirty != "") && m.throttled != v
 }
 
 // notify passes a signal to the attempt at work, if there is one. The caller also puts the
@@ -141,7 +141,7 @@ func (m *mailbox) takeCurrent() int {
 func (m *mailbox) take() (why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	why, m.dirty, m.held = m.dirty, "", version{}
+	why, m.dirty, m.throttled = m.dirty, "", version{}
 	return why
 }
 
@@ -161,16 +161,16 @@ func (m *mailbox) setRan(v version) {
 	m.ran = v
 }
 
-// setHeld says that the brake holds the run of a version back.
-func (m *mailbox) setHeld(v version) {
+// setHeld says that the throttle holds the run of a version back.
+func (m *mailbox) setThrottled(v version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.held = v
+	m.throttled = v
 }
 
 // reset forgets the versions of a predecessor.
 func (m *mailbox) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ran, m.held, m.current = version{}, version{}, 0
+	m.ran, m.throttled, m.current = version{}, version{}, 0
 }

@@ -34,7 +34,7 @@ var (
 // outcome, managers that stop, die, and start with a list that is old. When all is
 // well again the CR's last change must have run and be reported, a CR that is gone
 // must be forgotten, and nothing go on by itself. No run may begin for nothing, or
-// before the brake allows it.
+// before the throttle allows it.
 func TestEveryChangeLeadsToARun(t *testing.T) {
 	runs := 0
 	for seed := uint64(1); seed <= *modelGames && !t.Failed(); seed++ {
@@ -172,7 +172,7 @@ func (g *game) began(ctx context.Context) (*ran, bool) {
 	if !g.justified(run) {
 		g.fail("a run began for nothing")
 	}
-	g.obeysTheBrake(run)
+	g.obeysTheThrottle(run)
 	if run.facts.paused && !run.deleting {
 		g.fail("a run began in a pause")
 	}
@@ -215,9 +215,9 @@ func (r *ran) failuresWith() int {
 	return r.failures + 1
 }
 
-// obeysTheBrake checks that a CR that fails pauses as long as its back-off says, and that one
+// obeysTheThrottle checks that a CR that fails pauses as long as its back-off says, and that one
 // that does not is not run too often.
-func (g *game) obeysTheBrake(run *ran) {
+func (g *game) obeysTheThrottle(run *ran) {
 	if !run.unasked {
 		return
 	}

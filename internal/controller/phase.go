@@ -11,7 +11,7 @@ import (
 type Phase string
 
 const (
-	// PhaseWaiting is a CR whose content must run and has not begun: for want of a slot, for the brake, for
+	// PhaseWaiting is a CR whose content must run and has not begun: for want of a slot, for the throttle, for
 	// another shard's run, for its Job's pod, or because no attempt has looked at the CR yet.
 	PhaseWaiting Phase = "waiting"
 	// PhaseRunning is a CR whose content runs, and the run before did not fail.

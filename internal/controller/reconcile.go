@@ -115,13 +115,13 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 		if err := r.writeInterim(ctx, a, status.Confirmed(a.cr.GetGeneration())); err != nil {
 			return err
 		}
-		err := errors.Join(r.reportChildren(ctx, a), r.reportBrake(ctx, a))
+		err := errors.Join(r.reportChildren(ctx, a), r.reportThrottle(ctx, a))
 		r.lookAgain(a)
 		return err
 	case upToDate:
-		return errors.Join(r.reportChildren(ctx, a), r.reportBrake(ctx, a))
-	case held:
-		return errors.Join(r.reportChildren(ctx, a), r.hold(ctx, a))
+		return errors.Join(r.reportChildren(ctx, a), r.reportThrottle(ctx, a))
+	case throttled:
+		return errors.Join(r.reportChildren(ctx, a), r.throttle(ctx, a))
 	default:
 		return r.perform(ctx, runCtx, a)
 	}
@@ -178,7 +178,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	// The API server's times have whole seconds.
 	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
 	a.proof = r.proofOf(runCtx, a)
-	a.state.brake.progress(a.mailbox.takeCurrent(), r.Clock.Now())
+	a.state.throttle.progress(a.mailbox.takeCurrent(), r.Clock.Now())
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	a.finalizing = a.step == finalize
 	r.states.move(a.entry, a.phaseFound(a.phase))

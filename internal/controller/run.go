@@ -60,7 +60,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if a.digest == "" {
 		a.digest = r.digestWith(runCtx, a)
 	}
-	a.state.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff) // To look costs requests, so that it takes a token as a run does.
+	a.state.throttle.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff) // To look costs requests, so that it takes a token as a run does.
 	if result, rests := r.settled(runCtx, a, a.rests); rests {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil

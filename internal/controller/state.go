@@ -32,8 +32,8 @@ type state struct {
 	fields map[string]any
 	// due is when content runs again although nothing changed; the zero time is never.
 	due time.Time
-	// brake bounds the runs that nobody asked for.
-	brake brake
+	// throttle bounds the runs that nobody asked for.
+	throttle throttle
 	// locked is true while the run waits for that of another shard.
 	locked bool
 	// released is true once the manager has removed its finalizer.

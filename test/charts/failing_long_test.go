@@ -179,7 +179,7 @@ var _ = Describe("CRs that fail and are triggered all the time", func() {
 			Expect(err).NotTo(HaveOccurred())
 			AddReportEntry("failing "+f.kind.Kind, fmt.Sprintf("%d CRs in %.1f minutes, each triggered %d times: %d runs of %d allowed, each %v, and %d of the one that nothing triggers; %d requests, %.1f a run (alone %.1f), by %v",
 				len(f.crs), took.Minutes(), n, runs, most*len(f.crs), each, len(alone)+1, requests, float64(requests)/float64(runs), f.alone, by))
-			Expect(metrics).To(MatchRegexp(`ensign_operator_held_triggers_total\{[^}]*by="backoff"\} [1-9]`), "the triggers came")
+			Expect(metrics).To(MatchRegexp(`ensign_operator_throttled_triggers_total\{[^}]*by="backoff"\} [1-9]`), "the triggers came")
 			// What triggers but starts no run must cost no request. The double is for what a CR
 			// that nothing triggers does less often, such as a look at its children.
 			Expect(float64(requests)).To(BeNumerically("<=", 2*f.alone*float64(runs+len(alone)+1)), "%v", by)

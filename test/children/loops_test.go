@@ -99,7 +99,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		_, trigger := slowed(ctx, cr)
 		Expect(trigger).To(HaveSuffix("related: ConfigMap " + p.Namespace + "/child changed by rival (data.a)"))
 		Eventually(ctx, p.Metrics).Should(ContainSubstring(`ensign_operator_slowed_resources{GVK="children.ensign.io/v1, Kind=Box"} 1`))
-		Expect(p.Metrics(ctx)).To(MatchRegexp(`ensign_operator_held_triggers_total\{GVK="children.ensign.io/v1, Kind=Box",by="bucket"\} [1-9]`))
+		Expect(p.Metrics(ctx)).To(MatchRegexp(`ensign_operator_throttled_triggers_total\{GVK="children.ensign.io/v1, Kind=Box",by="bucket"\} [1-9]`))
 
 		By("ending the loop: the last change is repaired")
 		stop()

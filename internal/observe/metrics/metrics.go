@@ -47,7 +47,7 @@ type Metrics struct {
 	waits       *prometheus.HistogramVec
 	followed    *prometheus.GaugeVec
 	unknown     *prometheus.CounterVec
-	heldBack    *prometheus.CounterVec
+	throttled   *prometheus.CounterVec
 	slowed      *prometheus.GaugeVec
 	unselected  *prometheus.GaugeVec
 	registry    prometheus.Registerer
@@ -94,8 +94,8 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ensign_operator_unknown_writes_total", Help: "Writes of runs whose result is not known, by cause.",
 		}, []string{"cause"}),
-		heldBack: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ensign_operator_held_triggers_total", Help: "How often a resource began to wait with a trigger of its next run: for the pause after a failure (backoff), or because it was triggered too often (bucket).",
+		throttled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ensign_operator_throttled_triggers_total", Help: "How often a resource began to wait with a trigger of its next run: for the pause after a failure (backoff), or because it was triggered too often (bucket).",
 		}, []string{labelGVK, labelBy}),
 		slowed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ensign_operator_slowed_resources", Help: "Resources whose runs are slowed down because of too many triggers.",
@@ -104,7 +104,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ensign_operator_unselected_resources", Help: "Resources that no shard selects, as one of the shards counts them each minute.",
 		}, []string{labelGVK}),
 	}
-	return m, register(registry, m.unselected, m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown)
+	return m, register(registry, m.unselected, m.throttled, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown)
 }
 
 // register registers collectors until one cannot be.
@@ -131,8 +131,8 @@ func (m *Metrics) InitWatch(watch schema.GroupVersionKind) {
 	m.live.WithLabelValues(watch.String())
 	m.failedTasks.WithLabelValues(watch.String())
 	m.waits.WithLabelValues(watch.String())
-	m.heldBack.WithLabelValues(watch.String(), byBackoff)
-	m.heldBack.WithLabelValues(watch.String(), byBucket)
+	m.throttled.WithLabelValues(watch.String(), byBackoff)
+	m.throttled.WithLabelValues(watch.String(), byBucket)
 	m.SetSlowed(watch, 0)
 	m.SetUnselected(watch, 0)
 }

@@ -102,9 +102,9 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// brake checks I11: while a generation fails, it runs as often as its back-off allows, whatever
+// throttle checks I11: while a generation fails, it runs as often as its back-off allows, whatever
 // triggers it. A manager that starts anew knows of no failure.
-func (j *judge) brake() {
+func (j *judge) throttle() {
 	if j.Kills > 0 {
 		return
 	}

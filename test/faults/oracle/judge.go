@@ -26,7 +26,7 @@ func Judge(e, baseline Evidence) []Violation {
 	j.end()
 	j.runs()
 	j.backoff()
-	j.brake()
+	j.throttle()
 	j.success()
 	j.finalizer()
 	j.status()

@@ -3,12 +3,12 @@ package metrics
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // TriggerHeld implements controller.Meter.
-func (m *Metrics) TriggerHeld(watch schema.GroupVersionKind, backoff bool) {
+func (m *Metrics) TriggerThrottled(watch schema.GroupVersionKind, backoff bool) {
 	by := byBucket
 	if backoff {
 		by = byBackoff
 	}
-	m.heldBack.WithLabelValues(watch.String(), by).Inc()
+	m.throttled.WithLabelValues(watch.String(), by).Inc()
 }
 
 // SetSlowed implements controller.Meter.

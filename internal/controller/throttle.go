@@ -6,7 +6,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// The brake bounds how often content runs for one CR, whatever triggers it: see
+// The throttle bounds how often content runs for one CR, whatever triggers it: see
 // docs/reference-triggers.md. Each trigger belongs to one of these classes.
 type trigger int
 
@@ -58,7 +58,7 @@ func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
 	}
 }
 
-// waitsUntil returns before when the brake lets no run of the trigger begin, and whether that
+// waitsUntil returns before when the throttle lets no run of the trigger begin, and whether that
 // is because the bucket is empty. The zero time is none.
 func waitsUntil(t trigger, st *state) (until time.Time, empty bool) {
 	switch {
@@ -67,7 +67,7 @@ func waitsUntil(t trigger, st *state) (until time.Time, empty bool) {
 	case t == caused && st.failing():
 		return st.due, false
 	default:
-		return st.brake.opens, true
+		return st.throttle.opens, true
 	}
 }
 
@@ -77,9 +77,9 @@ func (st *state) failing() bool {
 	return st.last != nil && !st.last.refused && !st.last.Waits && st.last.Outcome.Verdict == content.Failed && !st.due.IsZero()
 }
 
-// brake is the bucket of a CR: the runs that took a token, less those that a quiet time gave
+// throttle is the bucket of a CR: the runs that took a token, less those that a quiet time gave
 // back. When it is empty, each further run waits for a longer pause, as after failures.
-type brake struct {
+type throttle struct {
 	taken int
 	// returned is how many of them progress has given back since somebody asked for a run.
 	returned int
@@ -97,7 +97,7 @@ type brake struct {
 }
 
 // takenAt returns how many tokens are missing, less those of the quiet time until now.
-func (b *brake) takenAt(now time.Time) int {
+func (b *throttle) takenAt(now time.Time) int {
 	if !b.since.IsZero() {
 		now = b.since
 	}
@@ -107,7 +107,7 @@ func (b *brake) takenAt(now time.Time) int {
 // progress gives back a token for each child that has become Current: a role that works in steps, each
 // after the child of the step before, does not wait. Its limit slows down a role that makes its
 // children unready with each run.
-func (b *brake) progress(children int, now time.Time) {
+func (b *throttle) progress(children int, now time.Time) {
 	tokens := min(children, b.takenAt(now), maxReturned-b.returned)
 	b.taken, b.returned = b.taken-tokens, b.returned+tokens
 	if b.taken < bucketSize {
@@ -116,7 +116,7 @@ func (b *brake) progress(children int, now time.Time) {
 }
 
 // begin is called when a run begins.
-func (b *brake) begin(t trigger, now time.Time, limit time.Duration) {
+func (b *throttle) begin(t trigger, now time.Time, limit time.Duration) {
 	if t == asked {
 		b.returned = 0
 	}
@@ -133,14 +133,14 @@ func (b *brake) begin(t trigger, now time.Time, limit time.Duration) {
 }
 
 // end is called when a run has ended.
-func (b *brake) end(now time.Time, limit time.Duration) {
+func (b *throttle) end(now time.Time, limit time.Duration) {
 	if b.counts {
 		b.counts = false
 		b.setPause(now, limit)
 	}
 }
 
-func (b *brake) setPause(now time.Time, limit time.Duration) {
+func (b *throttle) setPause(now time.Time, limit time.Duration) {
 	b.ended, b.opens = now, time.Time{}
 	if over := b.taken - bucketSize; over >= 0 {
 		b.opens = now.Add(backoffAfter(over+1, limit))
@@ -148,6 +148,6 @@ func (b *brake) setPause(now time.Time, limit time.Duration) {
 }
 
 // recovers returns when the bucket has a token again if no trigger comes.
-func (b *brake) recovers() time.Time {
+func (b *throttle) recovers() time.Time {
 	return b.ended.Add(time.Duration(b.taken-bucketSize+1) * quietTime)
 }

@@ -19,7 +19,7 @@ import (
 
 const drift = causeRelated + "Secret ns/s changed"
 
-func TestWhatTheBrakeHolds(t *testing.T) {
+func TestWhatTheThrottleHoldsBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const pause = time.Minute
 	soon := now.Add(pause)
@@ -31,7 +31,7 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 	}
 	// emptied is the state after a success with an empty bucket.
 	emptied := func(cr *unstructured.Unstructured) known {
-		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{}, brake: brake{taken: bucketSize, opens: soon}}}
+		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{}, throttle: throttle{taken: bucketSize, opens: soon}}}
 	}
 	with := func(st known, change func(*known)) known { change(&st); return st }
 	isDirty := func(why string) func(*known) { return func(st *known) { st.dirty = why } }
@@ -45,33 +45,33 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 		want   decision
 	}{
 		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.Waits = drift, true }), writerOf{}, decision{run, caused, time.Time{}, true}},
-		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{held, caused, soon, false}},
-		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{held, caused, soon, false}},
-		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{held, caused, soon, false}},
-		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{held, caused, soon, false}},
-		"or requests a run by its own run":                         {widget(ours, requested), failed(widget(ours)), own, decision{held, caused, soon, false}},
+		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, caused, soon, false}},
+		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{throttled, caused, soon, false}},
+		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{throttled, caused, soon, false}},
+		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{throttled, caused, soon, false}},
+		"or requests a run by its own run":                         {widget(ours, requested), failed(widget(ours)), own, decision{throttled, caused, soon, false}},
 		"it runs when it is due":                                   {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.due = drift, now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
 		"somebody's new spec does not wait":                        {widget(ours, withGeneration(2)), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a request":                                            {widget(ours, requested), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a deletion":                                           {widget(ours, deleting), failed(widget(ours)), writerOf{}, decision{finalize, asked, time.Time{}, false}},
-		"a request that is gone is none":                           {widget(ours), failed(widget(ours, requested)), writerOf{}, decision{held, caused, soon, false}},
+		"a request that is gone is none":                           {widget(ours), failed(widget(ours, requested)), writerOf{}, decision{throttled, caused, soon, false}},
 		"a spec by another CR's run does not wait for the failure": {widget(ours, withGeneration(2)), failed(widget(ours)), other, decision{run, handed, time.Time{}, true}},
 		"nor the end of a pause":                                   {widget(ours), with(failed(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{run, handed, time.Time{}, true}},
 		"nor the labels of the selector":                           {widget(ours), with(failed(widget(ours)), isDirty(causeSelected)), writerOf{}, decision{run, handed, time.Time{}, true}},
-		"a finalizer that fails is not hurried by an annotation":   {widget(ours, deleting, annotated), failed(widget(ours, deleting)), writerOf{}, decision{held, caused, soon, false}},
-		"nor by a spec of its own run":                             {widget(ours, deleting, withGeneration(3)), failed(widget(ours, deleting)), own, decision{held, caused, soon, false}},
+		"a finalizer that fails is not hurried by an annotation":   {widget(ours, deleting, annotated), failed(widget(ours, deleting)), writerOf{}, decision{throttled, caused, soon, false}},
+		"nor by a spec of its own run":                             {widget(ours, deleting, withGeneration(3)), failed(widget(ours, deleting)), own, decision{throttled, caused, soon, false}},
 		"a CR that is refused has not run, and waits for nothing":  {widget(ours, annotated), with(failed(widget(ours)), func(st *known) { st.last.refused, st.due = true, time.Time{} }), writerOf{}, decision{run, caused, time.Time{}, true}},
-		"with an empty bucket a CR waits although it succeeds":     {widget(ours), with(emptied(widget(ours)), isDirty(drift)), writerOf{}, decision{held, caused, soon, true}},
-		"also with what its own run wrote":                         {widget(ours, withGeneration(2)), emptied(widget(ours)), own, decision{held, caused, soon, true}},
-		"also with what another CR's run wrote":                    {widget(ours, withGeneration(2)), emptied(widget(ours)), other, decision{held, handed, soon, true}},
-		"also when it is resumed again and again":                  {widget(ours), with(emptied(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{held, handed, soon, true}},
-		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *known) { st.last = nil }), writerOf{}, decision{held, caused, soon, true}},
+		"with an empty bucket a CR waits although it succeeds":     {widget(ours), with(emptied(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, caused, soon, true}},
+		"also with what its own run wrote":                         {widget(ours, withGeneration(2)), emptied(widget(ours)), own, decision{throttled, caused, soon, true}},
+		"also with what another CR's run wrote":                    {widget(ours, withGeneration(2)), emptied(widget(ours)), other, decision{throttled, handed, soon, true}},
+		"also when it is resumed again and again":                  {widget(ours), with(emptied(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{throttled, handed, soon, true}},
+		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *known) { st.last = nil }), writerOf{}, decision{throttled, caused, soon, true}},
 		"its period does not wait":                                 {widget(ours), with(emptied(widget(ours)), func(st *known) { st.due = now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
 		"nor somebody's spec":                                      {widget(ours, withGeneration(2)), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a request of somebody":                                {widget(ours, requested), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *known) { st.dirty, st.brake.opens = drift, now }), writerOf{}, decision{run, caused, now, true}},
+		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *known) { st.dirty, st.throttle.opens = drift, now }), writerOf{}, decision{run, caused, now, true}},
 		"the first run of an object waits for nothing":             {widget(ours), with(known{state: state{version: version{uid: "uid-1"}}}, isDirty(drift)), other, decision{run, asked, time.Time{}, false}},
-		"what nothing triggers is not held":                        {widget(ours), emptied(widget(ours)), writerOf{}, decision{step: upToDate}},
+		"what nothing triggers is not throttled":                   {widget(ours), emptied(widget(ours)), writerOf{}, decision{step: upToDate}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := test.state.attempt(&watch, test.cr)
@@ -85,7 +85,7 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 
 // loop plays a CR that is triggered again as soon as its run has ended, until the time is over.
 // It returns when its runs began.
-func loop(b *brake, from, until time.Time) (began []time.Time) {
+func loop(b *throttle, from, until time.Time) (began []time.Time) {
 	const limit, runTime = 5 * time.Minute, 500 * time.Millisecond
 	for now := from; now.Before(until); {
 		if b.since.IsZero() && now.Before(b.opens) {
@@ -105,7 +105,7 @@ func loop(b *brake, from, until time.Time) (began []time.Time) {
 
 func TestALoopSlowsDownToTheLongestPause(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := &brake{}
+	b := &throttle{}
 	began := loop(b, start, start.Add(time.Hour))
 	inFirstMinute := 0
 	for _, at := range began {
@@ -129,28 +129,28 @@ func TestALoopSlowsDownToTheLongestPause(t *testing.T) {
 func TestABucketFillsInQuietTimes(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const limit = 5 * time.Minute
-	t.Run("a trigger a minute is never held", func(t *testing.T) {
-		b := &brake{}
+	t.Run("a trigger a minute is never throttled", func(t *testing.T) {
+		b := &throttle{}
 		for now := start; now.Before(start.Add(24 * time.Hour)); now = now.Add(quietTime + time.Second) {
 			if now.Before(b.opens) {
-				t.Fatalf("held after %s", now.Sub(start))
+				t.Fatalf("throttled after %s", now.Sub(start))
 			}
 			b.begin(caused, now, limit)
 			b.end(now.Add(time.Second), limit)
 		}
 	})
 	t.Run("the time in which a trigger waits is not quiet", func(t *testing.T) {
-		b := &brake{taken: bucketSize + 5, ended: start, opens: start.Add(limit), since: start.Add(time.Second)}
+		b := &throttle{taken: bucketSize + 5, ended: start, opens: start.Add(limit), since: start.Add(time.Second)}
 		b.begin(caused, b.opens, limit)
 		wantEqual(t, bucketSize+6, b.taken)
 	})
 	t.Run("nor if another run serves it before its time", func(t *testing.T) {
-		b := &brake{taken: bucketSize + 5, ended: start, since: start.Add(time.Second)}
+		b := &throttle{taken: bucketSize + 5, ended: start, since: start.Add(time.Second)}
 		b.begin(scheduled, start.Add(limit), limit)
 		wantEqual(t, bucketSize+5, b.takenAt(start.Add(limit)))
 	})
 	t.Run("other runs neither take nor give", func(t *testing.T) {
-		b := &brake{taken: 3, ended: start}
+		b := &throttle{taken: 3, ended: start}
 		for _, trigger := range []trigger{asked, scheduled} {
 			b.begin(trigger, start.Add(time.Second), limit)
 			b.end(start.Add(2*time.Second), limit)
@@ -158,7 +158,7 @@ func TestABucketFillsInQuietTimes(t *testing.T) {
 		wantEqual(t, []any{3, start}, []any{b.taken, b.ended})
 	})
 	t.Run("it says when it has recovered", func(t *testing.T) {
-		b := &brake{}
+		b := &throttle{}
 		loop(b, start, start.Add(time.Hour))
 		at := b.recovers()
 		if b.since = (time.Time{}); b.takenAt(at) >= bucketSize || b.takenAt(at.Add(-time.Second)) < bucketSize {
@@ -191,7 +191,7 @@ func TestARoleWithProgressIsNotSlowedDown(t *testing.T) {
 
 func TestProgressGivesTokensBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := &brake{taken: bucketSize + 1, ended: now, opens: now.Add(time.Minute)}
+	b := &throttle{taken: bucketSize + 1, ended: now, opens: now.Add(time.Minute)}
 	b.progress(1, now)
 	wantEqual(t, []any{bucketSize, now.Add(time.Minute)}, []any{b.taken, b.opens})
 	b.progress(2, now)
@@ -214,7 +214,7 @@ func TestProgressGivesTokensBack(t *testing.T) {
 // What quiet time has given back already is not given back again.
 func TestProgressOfAQuietCRCostsNothing(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := &brake{}
+	b := &throttle{}
 	for range 2 * maxReturned {
 		now = now.Add(time.Hour)
 		b.begin(caused, now, time.Minute)
@@ -228,8 +228,8 @@ func TestProgressOfAQuietCRCostsNothing(t *testing.T) {
 // meter is a Meter that keeps what it was told.
 type meter struct{ lines []string }
 
-func (m *meter) TriggerHeld(_ schema.GroupVersionKind, backoff bool) {
-	m.lines = append(m.lines, fmt.Sprintf("held, by its back-off: %v", backoff))
+func (m *meter) TriggerThrottled(_ schema.GroupVersionKind, backoff bool) {
+	m.lines = append(m.lines, fmt.Sprintf("throttled, by its back-off: %v", backoff))
 }
 
 func (m *meter) SetSlowed(_ schema.GroupVersionKind, number int) {
@@ -309,14 +309,14 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	wantEqual(t, time.Second, first)
 	wantEqual(t, []string{"Warning SlowedDown " + status.MessageSlowed(drift)}, b.events())
 	wantEqual(t, "True/TriggeredTooOften", b.conditions()["SlowedDown"])
-	wantEqual(t, []string{"held, by its back-off: false", "slowed: 1"}, m.lines)
+	wantEqual(t, []string{"throttled, by its back-off: false", "slowed: 1"}, m.lines)
 	before := b.stored().GetResourceVersion()
 	b.drift()
 	b.mustReconcile()
 	wantEqual(t, before, b.stored().GetResourceVersion())
 
 	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} { // It goes on, with longer pauses and not a word more.
-		b.clock.SetTime(b.state().brake.opens)
+		b.clock.SetTime(b.state().throttle.opens)
 		b.mustReconcile()
 		wantEqual(t, want, b.mustReconcile().RequeueAfter)
 		wantEqual(t, []string(nil), b.events())
@@ -324,7 +324,7 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	}
 
 	b.runner.run = succeed // And then it ends.
-	b.clock.SetTime(b.state().brake.opens)
+	b.clock.SetTime(b.state().throttle.opens)
 	after := b.mustReconcile().RequeueAfter
 	if after > 10*time.Minute {
 		t.Errorf("nobody looks for %s whether it is over", after)

@@ -13,15 +13,15 @@ import (
 // eventSlowedDown is the reason of the Event and the condition of a CR whose bucket is empty.
 const eventSlowedDown = "SlowedDown"
 
-// hold keeps a run back until the brake lets it begin. The trigger is not lost: it stays in
+// throttle keeps a run back until the throttle lets it begin. The trigger is not lost: it stays in
 // the state, and requeue brings the CR back.
-func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
-	now, b := r.Clock.Now(), &a.state.brake
-	a.mailbox.setHeld(a.version)
+func (r *Reconciler) throttle(ctx context.Context, a *attempt) error {
+	now, b := r.Clock.Now(), &a.state.throttle
+	a.mailbox.setThrottled(a.version)
 	if b.since.IsZero() {
 		b.since = now
 		if r.Meter != nil {
-			r.Meter.TriggerHeld(r.Watch.GVK, !a.empty)
+			r.Meter.TriggerThrottled(r.Watch.GVK, !a.empty)
 		}
 	}
 	if a.empty && b.slowedBy == "" {
@@ -30,13 +30,13 @@ func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
 		log.FromContext(ctx).Info("WARNING: too many triggers; slowing down the runs of the resource, which may trigger themselves", "trigger", cause, "nextRun", a.until.Sub(now).String())
 		r.event(a, corev1.EventTypeWarning, eventSlowedDown, status.MessageSlowed(cause))
 	}
-	return r.reportBrake(ctx, a)
+	return r.reportThrottle(ctx, a)
 }
 
-// reportBrake makes the status show whether the CR's runs are slowed down, and the reason. It
+// reportThrottle makes the status show whether the CR's runs are slowed down, and the reason. It
 // writes nothing if the status shows that already.
-func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
-	b := &a.state.brake
+func (r *Reconciler) reportThrottle(ctx context.Context, a *attempt) error {
+	b := &a.state.throttle
 	if b.slowedBy != "" && b.since.IsZero() && b.takenAt(r.Clock.Now()) < bucketSize {
 		r.setSlowedBy(a, "")
 		log.FromContext(ctx).Info("triggers are back to normal; runs are no longer slowed down")
@@ -51,8 +51,8 @@ func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
 // setSlowedBy records the trigger that slows the CR's runs down, "" if there is none, and counts
 // it.
 func (r *Reconciler) setSlowedBy(a *attempt, by string) {
-	was := a.state.brake.slowedBy
-	a.state.brake.slowedBy = by
+	was := a.state.throttle.slowedBy
+	a.state.throttle.slowedBy = by
 	number := r.slowed.Load()
 	switch {
 	case was == by:
@@ -68,7 +68,7 @@ func (r *Reconciler) setSlowedBy(a *attempt, by string) {
 }
 
 // nextLook returns when the CR is looked at again if no event comes: when its next run is due,
-// when the brake lets a held run begin, or when its runs are not slowed down any more. The zero
+// when the throttle lets a throttled run begin, or when its runs are not slowed down any more. The zero
 // time is never.
 func nextLook(a *attempt, now time.Time) time.Time {
 	st := &a.state
@@ -78,16 +78,16 @@ func nextLook(a *attempt, now time.Time) time.Time {
 			next = t
 		}
 	}
-	if a.step == held {
+	if a.step == throttled {
 		soonest(a.until)
 	}
 	if !a.healthNext.IsZero() {
 		soonest(a.healthNext)
 	}
-	if st.brake.slowedBy != "" && st.brake.since.IsZero() {
-		soonest(st.brake.recovers())
+	if st.throttle.slowedBy != "" && st.throttle.since.IsZero() {
+		soonest(st.throttle.recovers())
 	}
-	if a.step.runs() && st.brake.slowedBy == "" && status.Read(a.cr, status.SlowedDown).Status != "" {
+	if a.step.runs() && st.throttle.slowedBy == "" && status.Read(a.cr, status.SlowedDown).Status != "" {
 		soonest(now) // An earlier manager has said so.
 	}
 	return next
