@@ -191,7 +191,7 @@ func (r *Reconciler) settled(ctx context.Context, a *attempt, look func() (conte
 // asks, there is a look.
 func (a *attempt) rests() (content.Result, bool) {
 	rester, may := a.work.(content.Rester)
-	if !may || a.trigger != scheduled && a.trigger != caused {
+	if !may || a.trigger != scheduled && a.trigger != bySelfOrChild {
 		return content.Result{}, false
 	}
 	return rester.Rests()

@@ -12,21 +12,21 @@ type trigger int
 
 const (
 	noTrigger trigger = iota
-	// asked: somebody wants this run: a new spec or request that no run wrote, a deletion, the
+	// byUser: somebody wants this run: a new spec or request that no run wrote, a deletion, the
 	// first run of this manager. It never waits.
-	asked
+	byUser
 	// scheduled: the pause is over that was set at the end of the last run. It never waits.
 	scheduled
-	// handed: somebody may want this run, but runs of other CRs can cause it again and again.
+	// byOtherCR: somebody may want this run, but runs of other CRs can cause it again and again.
 	// It takes a token of the CR's bucket.
-	handed
-	// caused: another object, an annotation, or the CR's own run. While the CR fails, it waits
+	byOtherCR
+	// bySelfOrChild: another object, an annotation, or the CR's own run. While the CR fails, it waits
 	// for the back-off. Otherwise it takes a token.
-	caused
+	bySelfOrChild
 )
 
 // takesToken reports whether a run of the trigger takes a token of the bucket.
-func (t trigger) takesToken() bool { return t == handed || t == caused }
+func (t trigger) takesToken() bool { return t == byOtherCR || t == bySelfOrChild }
 
 const (
 	// bucketSize is how many runs that take a token begin without a pause.
@@ -42,17 +42,17 @@ func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
 	v, st := a.version, &a.state
 	switch {
 	case st.isNew(), v.deleting && !st.version.deleting:
-		return asked
+		return byUser
 	case !st.due.IsZero() && !now.Before(st.due):
 		return scheduled
 	case !v.sameSpec(st.version), v.requestsAnew(st.version):
 		return a.writer.trigger()
 	case !v.deleting && (a.dirty == causeResumed || a.dirty == causeSelected):
-		return handed
+		return byOtherCR
 	case st.version != v, st.last == nil, missesFinalizer:
-		return caused
+		return bySelfOrChild
 	case a.dirty != "" && !v.deleting: // A finalizer's run removes children. The events are about that.
-		return caused
+		return bySelfOrChild
 	default:
 		return noTrigger
 	}
@@ -64,7 +64,7 @@ func waitsUntil(t trigger, st *state) (until time.Time, empty bool) {
 	switch {
 	case !t.takesToken():
 		return time.Time{}, false
-	case t == caused && st.failing():
+	case t == bySelfOrChild && st.failing():
 		return st.due, false
 	default:
 		return st.throttle.opens, true
@@ -117,7 +117,7 @@ func (b *throttle) progress(children int, now time.Time) {
 
 // begin is called when a run begins.
 func (b *throttle) begin(t trigger, now time.Time, limit time.Duration) {
-	if t == asked {
+	if t == byUser {
 		b.returned = 0
 	}
 	b.counts = t.takesToken() || !b.since.IsZero()

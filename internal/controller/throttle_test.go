@@ -44,33 +44,33 @@ func TestWhatTheThrottleHoldsBack(t *testing.T) {
 		writer writerOf
 		want   decision
 	}{
-		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.Waits = drift, true }), writerOf{}, decision{run, caused, time.Time{}, true}},
-		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, caused, soon, false}},
-		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{throttled, caused, soon, false}},
-		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{throttled, caused, soon, false}},
-		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{throttled, caused, soon, false}},
-		"or requests a run by its own run":                         {widget(ours, requested), failed(widget(ours)), own, decision{throttled, caused, soon, false}},
+		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.Waits = drift, true }), writerOf{}, decision{run, bySelfOrChild, time.Time{}, true}},
+		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
+		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
+		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
+		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{throttled, bySelfOrChild, soon, false}},
+		"or requests a run by its own run":                         {widget(ours, requested), failed(widget(ours)), own, decision{throttled, bySelfOrChild, soon, false}},
 		"it runs when it is due":                                   {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.due = drift, now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
-		"somebody's new spec does not wait":                        {widget(ours, withGeneration(2)), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"nor a request":                                            {widget(ours, requested), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"nor a deletion":                                           {widget(ours, deleting), failed(widget(ours)), writerOf{}, decision{finalize, asked, time.Time{}, false}},
-		"a request that is gone is none":                           {widget(ours), failed(widget(ours, requested)), writerOf{}, decision{throttled, caused, soon, false}},
-		"a spec by another CR's run does not wait for the failure": {widget(ours, withGeneration(2)), failed(widget(ours)), other, decision{run, handed, time.Time{}, true}},
-		"nor the end of a pause":                                   {widget(ours), with(failed(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{run, handed, time.Time{}, true}},
-		"nor the labels of the selector":                           {widget(ours), with(failed(widget(ours)), isDirty(causeSelected)), writerOf{}, decision{run, handed, time.Time{}, true}},
-		"a finalizer that fails is not hurried by an annotation":   {widget(ours, deleting, annotated), failed(widget(ours, deleting)), writerOf{}, decision{throttled, caused, soon, false}},
-		"nor by a spec of its own run":                             {widget(ours, deleting, withGeneration(3)), failed(widget(ours, deleting)), own, decision{throttled, caused, soon, false}},
-		"a CR that is refused has not run, and waits for nothing":  {widget(ours, annotated), with(failed(widget(ours)), func(st *known) { st.last.refused, st.due = true, time.Time{} }), writerOf{}, decision{run, caused, time.Time{}, true}},
-		"with an empty bucket a CR waits although it succeeds":     {widget(ours), with(emptied(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, caused, soon, true}},
-		"also with what its own run wrote":                         {widget(ours, withGeneration(2)), emptied(widget(ours)), own, decision{throttled, caused, soon, true}},
-		"also with what another CR's run wrote":                    {widget(ours, withGeneration(2)), emptied(widget(ours)), other, decision{throttled, handed, soon, true}},
-		"also when it is resumed again and again":                  {widget(ours), with(emptied(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{throttled, handed, soon, true}},
-		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *known) { st.last = nil }), writerOf{}, decision{throttled, caused, soon, true}},
+		"somebody's new spec does not wait":                        {widget(ours, withGeneration(2)), failed(widget(ours)), writerOf{}, decision{run, byUser, time.Time{}, false}},
+		"nor a request":                                            {widget(ours, requested), failed(widget(ours)), writerOf{}, decision{run, byUser, time.Time{}, false}},
+		"nor a deletion":                                           {widget(ours, deleting), failed(widget(ours)), writerOf{}, decision{finalize, byUser, time.Time{}, false}},
+		"a request that is gone is none":                           {widget(ours), failed(widget(ours, requested)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
+		"a spec by another CR's run does not wait for the failure": {widget(ours, withGeneration(2)), failed(widget(ours)), other, decision{run, byOtherCR, time.Time{}, true}},
+		"nor the end of a pause":                                   {widget(ours), with(failed(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{run, byOtherCR, time.Time{}, true}},
+		"nor the labels of the selector":                           {widget(ours), with(failed(widget(ours)), isDirty(causeSelected)), writerOf{}, decision{run, byOtherCR, time.Time{}, true}},
+		"a finalizer that fails is not hurried by an annotation":   {widget(ours, deleting, annotated), failed(widget(ours, deleting)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
+		"nor by a spec of its own run":                             {widget(ours, deleting, withGeneration(3)), failed(widget(ours, deleting)), own, decision{throttled, bySelfOrChild, soon, false}},
+		"a CR that is refused has not run, and waits for nothing":  {widget(ours, annotated), with(failed(widget(ours)), func(st *known) { st.last.refused, st.due = true, time.Time{} }), writerOf{}, decision{run, bySelfOrChild, time.Time{}, true}},
+		"with an empty bucket a CR waits although it succeeds":     {widget(ours), with(emptied(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, bySelfOrChild, soon, true}},
+		"also with what its own run wrote":                         {widget(ours, withGeneration(2)), emptied(widget(ours)), own, decision{throttled, bySelfOrChild, soon, true}},
+		"also with what another CR's run wrote":                    {widget(ours, withGeneration(2)), emptied(widget(ours)), other, decision{throttled, byOtherCR, soon, true}},
+		"also when it is resumed again and again":                  {widget(ours), with(emptied(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{throttled, byOtherCR, soon, true}},
+		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *known) { st.last = nil }), writerOf{}, decision{throttled, bySelfOrChild, soon, true}},
 		"its period does not wait":                                 {widget(ours), with(emptied(widget(ours)), func(st *known) { st.due = now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
-		"nor somebody's spec":                                      {widget(ours, withGeneration(2)), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"nor a request of somebody":                                {widget(ours, requested), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *known) { st.dirty, st.throttle.opens = drift, now }), writerOf{}, decision{run, caused, now, true}},
-		"the first run of an object waits for nothing":             {widget(ours), with(known{state: state{version: version{uid: "uid-1"}}}, isDirty(drift)), other, decision{run, asked, time.Time{}, false}},
+		"nor somebody's spec":                                      {widget(ours, withGeneration(2)), emptied(widget(ours)), writerOf{}, decision{run, byUser, time.Time{}, false}},
+		"nor a request of somebody":                                {widget(ours, requested), emptied(widget(ours)), writerOf{}, decision{run, byUser, time.Time{}, false}},
+		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *known) { st.dirty, st.throttle.opens = drift, now }), writerOf{}, decision{run, bySelfOrChild, now, true}},
+		"the first run of an object waits for nothing":             {widget(ours), with(known{state: state{version: version{uid: "uid-1"}}}, isDirty(drift)), other, decision{run, byUser, time.Time{}, false}},
 		"what nothing triggers is not throttled":                   {widget(ours), emptied(widget(ours)), writerOf{}, decision{step: upToDate}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func loop(b *throttle, from, until time.Time) (began []time.Time) {
 			continue
 		}
 		began = append(began, now)
-		b.begin(caused, now, limit)
+		b.begin(bySelfOrChild, now, limit)
 		now = now.Add(runTime)
 		b.end(now, limit)
 	}
@@ -135,13 +135,13 @@ func TestABucketFillsInQuietTimes(t *testing.T) {
 			if now.Before(b.opens) {
 				t.Fatalf("throttled after %s", now.Sub(start))
 			}
-			b.begin(caused, now, limit)
+			b.begin(bySelfOrChild, now, limit)
 			b.end(now.Add(time.Second), limit)
 		}
 	})
 	t.Run("the time in which a trigger waits is not quiet", func(t *testing.T) {
 		b := &throttle{taken: bucketSize + 5, ended: start, opens: start.Add(limit), since: start.Add(time.Second)}
-		b.begin(caused, b.opens, limit)
+		b.begin(bySelfOrChild, b.opens, limit)
 		wantEqual(t, bucketSize+6, b.taken)
 	})
 	t.Run("nor if another run serves it before its time", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestABucketFillsInQuietTimes(t *testing.T) {
 	})
 	t.Run("other runs neither take nor give", func(t *testing.T) {
 		b := &throttle{taken: 3, ended: start}
-		for _, trigger := range []trigger{asked, scheduled} {
+		for _, trigger := range []trigger{byUser, scheduled} {
 			b.begin(trigger, start.Add(time.Second), limit)
 			b.end(start.Add(2*time.Second), limit)
 		}
@@ -201,12 +201,12 @@ func TestProgressGivesTokensBack(t *testing.T) {
 
 	loops := 0 // Each run makes a child unready, which then becomes Current.
 	for ; b.opens.IsZero(); loops++ {
-		b.begin(caused, now, time.Minute)
+		b.begin(bySelfOrChild, now, time.Minute)
 		b.end(now, time.Minute)
 		b.progress(1, now)
 	}
 	wantEqual(t, maxReturned-1, loops)
-	b.begin(asked, now, time.Minute)
+	b.begin(byUser, now, time.Minute)
 	b.progress(2, now)
 	wantEqual(t, bucketSize-2, b.taken)
 }
@@ -217,7 +217,7 @@ func TestProgressOfAQuietCRCostsNothing(t *testing.T) {
 	b := &throttle{}
 	for range 2 * maxReturned {
 		now = now.Add(time.Hour)
-		b.begin(caused, now, time.Minute)
+		b.begin(bySelfOrChild, now, time.Minute)
 		b.end(now, time.Minute)
 		now = now.Add(2 * quietTime)
 		b.progress(1, now)
@@ -366,24 +366,24 @@ func TestWriters(t *testing.T) {
 		want      trigger
 		wantName  string
 	}{
-		"a generation of nobody's":                      {at(1), at(2), nil, asked, ""},
-		"one of the CR's own run":                       {at(1), at(2), []write{{self, at(2)}}, caused, self.Name},
-		"two of it":                                     {at(1), at(3), []write{{self, at(2)}, {self, at(3)}}, caused, self.Name},
-		"one of it after one of somebody's":             {at(1), at(3), []write{{self, at(3)}}, asked, ""},
-		"one of it before one of somebody's":            {at(1), at(3), []write{{self, at(2)}}, asked, ""},
-		"one of another CR's run":                       {at(1), at(2), []write{{another, at(2)}}, handed, another.Name},
-		"one of each":                                   {at(1), at(3), []write{{another, at(2)}, {self, at(3)}}, handed, another.Name},
-		"one of each, the other way round":              {at(1), at(3), []write{{self, at(2)}, {another, at(3)}}, handed, another.Name},
-		"one of a predecessor of the name":              {at(1, withUID("uid-0")), at(2), []write{{self, at(2)}}, asked, ""},
-		"more than a run makes":                         {at(1), at(1000), []write{{self, at(1000)}}, asked, ""},
-		"content of the CR's own run":                   {at(0, data("a")), at(0, data("b")), []write{{self, at(0, data("b"))}}, caused, self.Name},
-		"content of nobody's":                           {at(0, data("a")), at(0, data("c")), []write{{self, at(0, data("b"))}}, asked, ""},
-		"a request of the CR's own run":                 {at(1), at(1, requested("a")), []write{{self, at(1, requested("a"))}}, caused, self.Name},
-		"a request of somebody's":                       {at(1), at(1, requested("b")), []write{{self, at(1, requested("a"))}}, asked, ""},
-		"a spec of the own run and somebody's request":  {at(1), at(2, requested("b")), []write{{self, at(2)}}, asked, ""},
-		"a generation of a run, and nobody's since":     {at(2), at(2), []write{{self, at(2)}}, asked, ""},
-		"an object that was restored and counts anew":   {at(7), at(2), []write{{self, at(2)}}, asked, ""},
-		"a request that is gone, and a spec of the run": {at(1, requested("a")), at(2), []write{{self, at(2)}}, caused, self.Name},
+		"a generation of nobody's":                      {at(1), at(2), nil, byUser, ""},
+		"one of the CR's own run":                       {at(1), at(2), []write{{self, at(2)}}, bySelfOrChild, self.Name},
+		"two of it":                                     {at(1), at(3), []write{{self, at(2)}, {self, at(3)}}, bySelfOrChild, self.Name},
+		"one of it after one of somebody's":             {at(1), at(3), []write{{self, at(3)}}, byUser, ""},
+		"one of it before one of somebody's":            {at(1), at(3), []write{{self, at(2)}}, byUser, ""},
+		"one of another CR's run":                       {at(1), at(2), []write{{another, at(2)}}, byOtherCR, another.Name},
+		"one of each":                                   {at(1), at(3), []write{{another, at(2)}, {self, at(3)}}, byOtherCR, another.Name},
+		"one of each, the other way round":              {at(1), at(3), []write{{self, at(2)}, {another, at(3)}}, byOtherCR, another.Name},
+		"one of a predecessor of the name":              {at(1, withUID("uid-0")), at(2), []write{{self, at(2)}}, byUser, ""},
+		"more than a run makes":                         {at(1), at(1000), []write{{self, at(1000)}}, byUser, ""},
+		"content of the CR's own run":                   {at(0, data("a")), at(0, data("b")), []write{{self, at(0, data("b"))}}, bySelfOrChild, self.Name},
+		"content of nobody's":                           {at(0, data("a")), at(0, data("c")), []write{{self, at(0, data("b"))}}, byUser, ""},
+		"a request of the CR's own run":                 {at(1), at(1, requested("a")), []write{{self, at(1, requested("a"))}}, bySelfOrChild, self.Name},
+		"a request of somebody's":                       {at(1), at(1, requested("b")), []write{{self, at(1, requested("a"))}}, byUser, ""},
+		"a spec of the own run and somebody's request":  {at(1), at(2, requested("b")), []write{{self, at(2)}}, byUser, ""},
+		"a generation of a run, and nobody's since":     {at(2), at(2), []write{{self, at(2)}}, byUser, ""},
+		"an object that was restored and counts anew":   {at(7), at(2), []write{{self, at(2)}}, byUser, ""},
+		"a request that is gone, and a spec of the run": {at(1, requested("a")), at(2), []write{{self, at(2)}}, bySelfOrChild, self.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWriters()
@@ -399,14 +399,14 @@ func TestWriters(t *testing.T) {
 		w := NewWriters()
 		w.See(&watch, at(2, withVersion("7"))) // Somebody's.
 		w.Wrote(self, &watch, at(2, withVersion("8")))
-		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
+		wantEqual(t, byUser, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
 		w.See(&watch, at(3, withVersion("9"))) // The run's own, before its answer.
 		w.Wrote(self, &watch, at(3, withVersion("9")))
-		wantEqual(t, caused, w.between(versionOf(&watch, at(2)), versionOf(&watch, at(3))).trigger())
+		wantEqual(t, bySelfOrChild, w.between(versionOf(&watch, at(2)), versionOf(&watch, at(3))).trigger())
 	})
 	t.Run("without a memory everybody is somebody", func(t *testing.T) {
 		var w *Writers
-		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
+		wantEqual(t, byUser, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
 	})
 }
 

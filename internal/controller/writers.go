@@ -124,11 +124,11 @@ type writerOf struct {
 func (w writerOf) trigger() trigger {
 	switch {
 	case w.own:
-		return caused
+		return bySelfOrChild
 	case w.Name != "":
-		return handed
+		return byOtherCR
 	default:
-		return asked
+		return byUser
 	}
 }
 
