@@ -42,10 +42,10 @@ var sayThemselves = []string{
 	"is empty or blank; give it a name", "is not valid UTF-8; give it another name",
 	// Its log.
 	"the next start tries again", "the verb list for leases",
-	"the cluster does not have these watched namespaces", "the watches file names an environment variable that is not set", "environment variables name a kind that is not watched",
+	"the cluster does not have these watched namespaces", "the watches file names an environment variable that is not set", "no watch has their kind",
 	"OPERATOR_NAME is read as the name of the lease", "too many triggers; slowing down", "a field of the release is changed again and again",
 	"an object is patched, because server-side apply refuses it", "drift detected, not repaired", "driftIgnore names fields that no object of the release has",
-	"the memory limit is too low for a run", "a collection is too old for this ansible-core", "VIRTUAL_ENV names a Python environment", "runs have the locale C.UTF-8",
+	"the memory limit is too low for a run", "a collection is too old for this ansible-core", "that VIRTUAL_ENV names cannot be used", "runs use the locale C.UTF-8",
 	"Events are not written", "objects that the finalizer's run created will be deleted with the resource",
 	"removing the finalizer although its content did not succeed", "the resource was deleted before its finalizer's content succeeded",
 	// ensign.
@@ -60,7 +60,7 @@ var sayThemselves = []string{
 	"a list is needed here", "add spec to what is required", "is written in a way that this program cannot", "stands in one line", "has no schema of a spec",
 	"a mapping of names to values is needed", "the file is empty", "there is no line", "nothing to do", "it is not paused", "its status shows no run",
 	"it is paused: resume it", "its labels do not match the selector of the watch", "somebody has ended the pause", "somebody has paused it before the run", "none has the labels",
-	"no manager was started again in its pod", "this is not a log of a manager", "run-once runs roles and playbooks", "the run did not succeed", "-n names another namespace",
+	"no container of the manager has restarted", "this is not a log of a manager", "run-once runs only roles and playbooks", "the run did not succeed", "-n names another namespace",
 	"has no finalizer", "the log has no request of such an account", "no role here is bound to a service account", "the service account has several roles",
 }
 

@@ -47,7 +47,7 @@ only --watches-file and --kubeconfig matter.`,
 			if more := len(left) - maxShown; more > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "and %d more\n", more)
 			}
-			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To go on without, leave this check out (helm uninstall --no-hooks, or kubectl delete -k instead of make) and remove the finalizers yourself", len(left))
+			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To uninstall anyway, skip this check (helm uninstall --no-hooks, or kubectl delete -k instead of make) and remove the finalizers yourself", len(left))
 		},
 	}
 	flags.Register(cmd)

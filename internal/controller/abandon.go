@@ -26,7 +26,7 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 		return err
 	}
 	log.FromContext(ctx).Info("WARNING: removing the finalizer although its content did not succeed, because of the annotation", "annotation", saysTrue(&r.Watch, a.cr, abandonSuffix), "left", left)
-	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed: "+left)
+	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed, because the annotation abandon is set: "+left)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func wantAbandoned(t *testing.T, b *bench) {
 			got = append(got, event)
 		}
 	}
-	if len(got) != 1 || !strings.HasPrefix(got[0], "Warning FinalizerAbandoned The finalizer is removed: the finalizer's content did not succeed") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Warning FinalizerAbandoned The finalizer is removed, because the annotation abandon is set: the finalizer's content did not succeed") {
 		t.Errorf("want one Event that says what stays, got %q", got)
 	}
 }

@@ -54,7 +54,7 @@ func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
 func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) reconcile.Result {
 	a.conclusion.refusals++
 	if a.conclusion.refusals == 1 {
-		log.FromContext(ctx).Error(err, "the API server refuses the result; retrying with growing pauses. The resource does not run until the result is written")
+		log.FromContext(ctx).Error(err, "the API server refuses the status with the result of the run; retrying with growing pauses. The resource does not run again until this status is written")
 	}
 	return reconcile.Result{RequeueAfter: backoffAfter(a.conclusion.refusals, r.Defaults.MaxBackoff)}
 }

@@ -123,7 +123,7 @@ func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructure
 	if unknown == nil {
 		return
 	}
-	log.FromContext(ctx).Info("WARNING: annotations with the operator's prefix have no effect, because it knows none of these names", "cr", client.ObjectKeyFromObject(cr).String(),
+	log.FromContext(ctx).Info("WARNING: these annotations have the operator's prefix, but unknown names, so they have no effect; correct the names", "cr", client.ObjectKeyFromObject(cr).String(),
 		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", nearest.Closest(unknown[0], h.watch.Annotations()))
 }
 

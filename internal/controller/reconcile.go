@@ -232,7 +232,7 @@ func (r *Reconciler) reportPaused(ctx, runCtx context.Context, a *attempt) error
 	if by := saysTrue(&r.Watch, a.cr, pausedSuffix); by != "" {
 		log.FromContext(ctx).Info("resource paused by its annotation", "annotation", by)
 	} else {
-		log.FromContext(ctx).Info("resource paused by the program's function Paused")
+		log.FromContext(ctx).Info("resource paused by the operator's program (its option Paused in Go)")
 	}
 	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }

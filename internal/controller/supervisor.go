@@ -125,7 +125,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	defer s.reconciler.Store(nil)
 	ctx, cancel := s.whileServed(log.IntoContext(ctx, s.Logger))
 	defer cancel(nil)
-	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
+	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; if this lasts, the account may lack the verbs list or watch for the kind: the log has the API server's answer", s.GVK))
 	go s.awaitSync(ctx, reconciler)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	err = c.Start(ctx)

@@ -68,7 +68,7 @@ func (r *Reconciler) changeInterim(ctx context.Context, a *attempt, what change)
 	return err
 }
 
-const statusRefused = "the status could not be written; does the schema of the kind have one, and allow conditions with ansibleResult?"
+const statusRefused = "could not write the status; check that the schema of the kind has a status, and allows ansibleResult in its conditions"
 
 // writeResult writes the conclusion to the status. If the kind's schema refuses it,
 // repeating does not help: that is logged, and the status only ceases to show a run at

@@ -56,12 +56,12 @@ func findPython(ctx context.Context, o config.Options) (pyenv.Env, error) {
 		return pyenv.Env{}, err
 	}
 	if env.VirtualEnvError != "" {
-		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
+		o.Logger.Info("WARNING: the Python environment that VIRTUAL_ENV names cannot be used, so runs use another one; install ansible-runner and ansible-core in it, or unset VIRTUAL_ENV",
 			"reason", env.VirtualEnvError, "used", env.Bin)
 	}
 	env, replaced := env.WithUTF8Locale(ctx)
 	if len(replaced) > 0 {
-		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)
+		o.Logger.Info("WARNING: runs use the locale C.UTF-8, because these environment variables name a locale that is not installed or not in UTF-8", "variables", replaced)
 	}
 	return env, nil
 }

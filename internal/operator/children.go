@@ -151,7 +151,7 @@ func healthRule(watch watches.Watch) *children.HealthRule {
 func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
 	namespace := m.ownNamespace()
 	if namespace == "" {
-		m.options.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, the namespace for the lease says where to note their kinds")
+		m.options.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the kinds of children: after a restart it watches none until a run writes one. Give --leader-election-namespace")
 		return nil
 	}
 	return children.ConfigMap{

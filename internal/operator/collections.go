@@ -31,7 +31,7 @@ func warnOfOldCollection(log logr.Logger, trees []string) {
 			break
 		}
 	}
-	log.Info("WARNING: a collection is too old for this ansible-core: it does not render what `template:` names", values...)
+	log.Info("WARNING: a collection is too old for this ansible-core: its modules do not render the files of the option template", values...)
 }
 
 // isTooOld reports whether the collection is older than minVersion. A collection without a

@@ -149,6 +149,6 @@ func (c *components) close() {
 	}
 	c.registerer.unregister()
 	if err := errors.Join(c.backends.close(), c.dirs.close()); err != nil {
-		c.options.Logger.Error(err, "could not give up the run directory")
+		c.options.Logger.Error(err, "could not close the run directory")
 	}
 }

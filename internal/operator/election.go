@@ -60,7 +60,7 @@ func checkElection(o ctrl.Options, exists func(path string) bool) error {
 	errs := []error{checkLeaseTimes(withLeaseTimes(o))}
 	fail := func(field, value, message string) { errs = append(errs, electionError(field, value, message)) }
 	if o.LeaderElectionReleaseOnCancel {
-		fail("LeaderElectionReleaseOnCancel", "true", "client-go would release the lease also after a failed renewal, before it reports the loss: a successor would start beside live runs. The manager releases the lease itself, when all runs have ended")
+		fail("LeaderElectionReleaseOnCancel", "true", "leave it false: the manager releases the lease itself when all runs have ended. client-go would also release it after a failed renewal, and another manager would start while runs still execute")
 	}
 	if o.LeaderElectionResourceLockInterface != nil {
 		fail("LeaderElectionResourceLockInterface", "", "the manager needs a lock of its own, by which it knows until when it surely holds the lease: give LeaderElectionID and LeaderElectionNamespace")

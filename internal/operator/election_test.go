@@ -30,7 +30,7 @@ func TestWhatIsWrongWithAnElection(t *testing.T) {
 		"a lease with an impossible name":   {func(o *ctrl.Options) { o.LeaderElectionID = "My_Lease" }, []string{"ctrl.Options.LeaderElectionID=My_Lease", "lower-case"}},
 		"a lease without a namespace":       {func(o *ctrl.Options) { o.LeaderElectionNamespace = "" }, []string{"ctrl.Options.LeaderElectionNamespace: "}},
 		"no name of a namespace":            {func(o *ctrl.Options) { o.LeaderElectionNamespace = "a.b" }, []string{"ctrl.Options.LeaderElectionNamespace=a.b"}},
-		"client-go releases the lease":      {func(o *ctrl.Options) { o.LeaderElectionReleaseOnCancel = true }, []string{"ctrl.Options.LeaderElectionReleaseOnCancel=true: ", "beside live runs"}},
+		"client-go releases the lease":      {func(o *ctrl.Options) { o.LeaderElectionReleaseOnCancel = true }, []string{"ctrl.Options.LeaderElectionReleaseOnCancel=true: ", "while runs still execute"}},
 		"a lock that the fence can't watch": {func(o *ctrl.Options) { o.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{} }, []string{"ctrl.Options.LeaderElectionResourceLockInterface: ", "lock of its own"}},
 		"several faults":                    {func(o *ctrl.Options) { o.LeaderElectionID, o.LeaderElectionReleaseOnCancel = "", true }, []string{"LeaderElectionID", "LeaderElectionReleaseOnCancel"}},
 	} {

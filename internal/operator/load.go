@@ -58,7 +58,7 @@ func chartWatches(o config.Options) ([]watches.Watch, error) {
 // are probably mistakes or are dangerous.
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
 	search.OnUnset = func(name string, line int) {
-		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
+		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, so the text keeps the ${}; set the variable, or give it a default: ${NAME:-default}", "variable", name, "line", line)
 	}
 	list, err := watches.Load(o.WatchesFile, search)
 	if err != nil {
@@ -68,7 +68,7 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 		return nil, err
 	}
 	if names := o.Env.UnmatchedVariables(list); len(names) > 0 {
-		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
+		o.Logger.Info("WARNING: these environment variables have no effect, because no watch has their kind; write KIND_GROUP after the prefix, in upper case, with dots as underscores", "variables", names)
 	}
 	warnOfDangers(o.Logger, list)
 	return list, nil

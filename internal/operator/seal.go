@@ -20,7 +20,7 @@ import (
 func newSealKeys(m *Manager) (chart.Keys, error) {
 	namespace := m.ownNamespace()
 	if namespace == "" {
-		m.options.Logger.Info("after a restart each release is upgraded once: outside of a pod, the namespace for the lease says where to keep the key by which the operator knows its own releases")
+		m.options.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the key by which it recognizes its releases: after a restart it upgrades each release once. Give --leader-election-namespace")
 		return seal.Temporary(), nil
 	}
 	core, err := clientv1.NewForConfig(m.client)

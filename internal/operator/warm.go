@@ -37,7 +37,7 @@ func newWarmServer(o config.Options, env pyenv.Env, r *runner.Runner, content []
 		OnModule: func(reason string) { w.counts.Module(warm.WithoutDetail(reason)) },
 	})
 	if err != nil {
-		o.Logger.Error(err, "all runs are cold: a server for warm ones can't be started")
+		o.Logger.Error(err, "could not start the server for warm runs, so all runs are cold and take seconds longer")
 		return nil
 	}
 	r.Launcher = w.server

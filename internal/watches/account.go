@@ -38,7 +38,7 @@ func (s ServiceAccount) Username(cr *unstructured.Unstructured, fallback string)
 		return "", nil
 	}
 	if cr.GetNamespace() == "" {
-		return "", fmt.Errorf("runs are to use the service account %q of the resource's namespace, and the resource is in none; give this kind a manager of its own, without --default-service-account or serviceAccountName", name)
+		return "", fmt.Errorf("runs must use the service account %q in the resource's namespace, but this resource is cluster-scoped; watch this kind in a manager of its own, without --default-service-account or serviceAccountName", name)
 	}
 	return serviceaccount.MakeUsername(cr.GetNamespace(), name), nil
 }

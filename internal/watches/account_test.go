@@ -31,7 +31,7 @@ func TestWhoRunsAre(t *testing.T) {
 		"a name that would end the header":       {account: ServiceAccount{Path: path}, inCR: "a\r\nImpersonate-Group: system:masters", fault: "spec.deploy.account"},
 		"no text":                                {account: ServiceAccount{Name: "a", Path: path}, inCR: map[string]any{}, fault: "spec.deploy.account: write the name"},
 		"a number":                               {account: ServiceAccount{Path: path}, inCR: int64(1), fault: "the value is not a string"},
-		"a CR in no namespace":                   {account: ServiceAccount{Name: "a"}, nowhere: true, fault: "the resource is in none"},
+		"a CR in no namespace":                   {account: ServiceAccount{Name: "a"}, nowhere: true, fault: "this resource is cluster-scoped"},
 		"a CR in no namespace, by default":       {fallback: "f", nowhere: true, fault: "--default-service-account"},
 		"a CR in no namespace, and nobody named": {nowhere: true, want: ""},
 	} {

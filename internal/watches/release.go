@@ -56,7 +56,7 @@ func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error)
 	}
 	switch {
 	case has != nil && err != nil:
-		has.To = "what cannot be read: " + err.Error()
+		has.To = "the release that the resource names now, which cannot be read: " + err.Error()
 		return "", "", has
 	case err != nil:
 		return "", "", err

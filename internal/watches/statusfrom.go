@@ -56,11 +56,11 @@ func childField(key, from, path string) (child ChildField, fault string) {
 	child = ChildField{Kind: kind, Name: name, Path: "{" + path + "}"}
 	switch {
 	case isManagers(key) || key == "" || strings.ContainsAny(key, "/~"):
-		return child, "the manager writes this field of the status itself, or it is not a name; write another one"
+		return child, "the name is invalid, or the manager itself writes this field of the status; choose another name"
 	case !both || kind == "" || name == "" || strings.Contains(name, "/"):
 		return child, fmt.Sprintf("from is %q; write kind and name of a child, such as Deployment/web or Deployment/%s-web", from, namePlaceholder)
 	case kind == "Secret":
-		return child, "a status shows nothing of a Secret; write another kind"
+		return child, "a status must not show fields of a Secret; write another kind"
 	case !strings.HasPrefix(path, ".") || strings.ContainsAny(path, "{}*") || strings.Contains(path, "..") || jsonpath.New("").Parse(child.Path) != nil:
 		return child, fmt.Sprintf("path is %q; write the JSONPath of one field, such as .status.readyReplicas", path)
 	}

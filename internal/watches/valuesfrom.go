@@ -69,7 +69,7 @@ func (c *Chart) ValuesSourcesOf(cr map[string]any) (sources []ValuesSource, err 
 		case name == "" && from.Optional:
 			continue
 		case name == "":
-			return nil, fmt.Errorf("%s names no %s, from which this kind takes values", from.Name.Path, from.Kind)
+			return nil, fmt.Errorf("%s is empty: write the name of the %s that has values for this release", from.Name.Path, from.Kind)
 		case len(validation.IsDNS1123Subdomain(name)) > 0:
 			return nil, fmt.Errorf("%s: %s is not a valid name of a %s", from.Name.source("valuesFrom"), Quoted(name), from.Kind)
 		}

@@ -25,7 +25,7 @@ func (WorkDefaults) Settled(context.Context, Job) (Result, bool) { return Result
 
 // Abandon says that nobody knows.
 func (WorkDefaults) Abandon(context.Context, Job) string {
-	return "the finalizer did not succeed, so that what it removes may still be there"
+	return "the finalizer did not succeed, so the objects and data that it deletes may remain"
 }
 
 // ResultOf returns the result of a run that ended with the error. Without one it succeeded. If ctx

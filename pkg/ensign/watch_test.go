@@ -195,7 +195,7 @@ func TestWhatIsWrongWithAWatchInGo(t *testing.T) {
 		"no content":      {Playbook{Kind: widget}, nil, []string{"ensign.Playbook", "no playbook"}},
 		"no engine":       {Custom{Kind: widget}, nil, []string{"ensign.Custom: Engine"}},
 		"a finalizer":     {Custom{Kind: widget, Engine: engine{}, Finalizer: "kubernetes"}, nil, []string{"ensign.Custom: Finalizer"}},
-		"all the options": {Chart{Kind: widget, Chart: "chart"}, []WatchOption{OverrideValues(map[string]any{"a": func() {}}), ReconcilePeriod(-1), MaxHistory(-2), Annotation("a b", noValues), Annotation(watches.ChartAnnotations+"mine", noValues), Selector(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}})}, []string{"watch g.io/v1, Kind=Widget: OverrideValues: ", "ReconcilePeriod: -1ns is less than 0", "MaxHistory: -2", "invalid name of an annotation: \"a b\"", "a prefix of your own", "Selector: "}},
+		"all the options": {Chart{Kind: widget, Chart: "chart"}, []WatchOption{OverrideValues(map[string]any{"a": func() {}}), ReconcilePeriod(-1), MaxHistory(-2), Annotation("a b", noValues), Annotation(watches.ChartAnnotations+"mine", noValues), Selector(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}})}, []string{"watch g.io/v1, Kind=Widget: OverrideValues: ", "ReconcilePeriod: -1ns is less than 0", "MaxHistory: -2", "invalid name of an annotation: \"a b\"", "choose another prefix", "Selector: "}},
 		"a history of no": {Custom{Kind: widget, Engine: engine{}}, []WatchOption{MaxHistory(1)}, []string{"MaxHistory: the watch has no chart"}},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -122,7 +122,7 @@ func Annotation(name string, f func(text string) (values map[string]any, err err
 			return fmt.Errorf("Annotation: invalid name of an annotation: %q: %s", name, strings.Join(faults, "; "))
 		}
 		if slices.ContainsFunc(append(watches.AnnotationPrefixes(), w.AnnotationPrefix()), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return fmt.Errorf("Annotation: %q begins as those that the manager itself has; take a prefix of your own", name)
+			return fmt.Errorf("Annotation: %q has the prefix of the manager's own annotations; choose another prefix", name)
 		}
 		w.Hooks.Annotations = append(w.Hooks.Annotations, hooks.Annotation{Name: name, Values: f})
 		w.TriggerAnnotations = append(w.TriggerAnnotations, name)

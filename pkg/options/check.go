@@ -121,5 +121,5 @@ func checkQuotes(field, value string) error {
 			quote = c
 		}
 	}
-	return failIf(quote != 0 || escaped, field, "", "quote its value as for a shell: it ends within quotes, or by a backslash")
+	return failIf(quote != 0 || escaped, field, "", "the value ends inside quotes or with a backslash; quote it as for a shell")
 }

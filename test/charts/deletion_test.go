@@ -148,7 +148,7 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(k8s.Patch(ctx, class, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"argocd"}}}`)))).To(Succeed())
 		remove(ctx, cr)
 		Expect(isGone(class)(ctx)).To(Succeed())
-		Expect(s.Log()).To(ContainSubstring("PriorityClass " + class.Name + ", which does not have the marks of this release any more"))
+		Expect(s.Log()).To(ContainSubstring("PriorityClass " + class.Name + ", which no longer has the labels and annotations of this release"))
 		Expect(k8s.Delete(ctx, class)).To(Succeed())
 	})
 

@@ -58,7 +58,7 @@ var _ = Describe("a fault that is not the CR's", func() {
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(And(HaveField("Reason", "InvalidChart"), HaveField("Message", ContainSubstring("depends on db"))))
 		s.Write(map[string]string{"chart/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "chart/values.schema.json": `{"properties":{"size":{"type":"integer"}}}`, "chart/values.yaml": "size: big\n"})
-		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring("values.yaml of the chart or overrideValues")))
+		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring("the chart's values.yaml or the watch's overrideValues")))
 		s.Write(map[string]string{"chart/values.yaml": "size: 1\n"})
 		Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
 	})

@@ -123,7 +123,7 @@ var _ = Describe("a release", func() {
 		s.Create(ctx, plain, coded, trusted, shown)
 		refused := And(HaveField("Reason", "InvalidSpec"), HaveField("Message", HavePrefix("spec.given: ")))
 		Expect(s.Outcome(ctx, plain)).To(refused)
-		Expect(s.Outcome(ctx, coded)).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring("is not its own"))))
+		Expect(s.Outcome(ctx, coded)).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring("does not come from the chart"))))
 		Expect(s.Condition(coded, "ReleaseFailed")(ctx)).To(HaveField("Reason", "InstallError"))
 		Expect(s.Outcome(ctx, trusted)).To(HaveField("Reason", "Successful"))
 		Expect(s.Outcome(ctx, shown)).To(HaveField("Reason", "Successful"))

@@ -171,7 +171,7 @@ var _ = Describe("what cannot be changed", func() {
 		change(ctx, cr, force("upgrade"))
 		change(ctx, cr, `{"spec":{"v":"b"}}`)
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", And(
-			ContainSubstring("PersistentVolumeClaim "+s.Namespace+"/dear cannot be changed"), ContainSubstring("data would go with it"),
+			ContainSubstring("PersistentVolumeClaim "+s.Namespace+"/dear cannot be changed"), ContainSubstring("its data would be deleted too"),
 			ContainSubstring("Service "+s.Namespace+"/dear cannot be changed"), ContainSubstring("helm.sh/resource-policy: keep"))))
 		Expect(objectNamed(s, "dear", claim)(ctx)).To(Succeed())
 		Expect(objectNamed(s, "dear", service)(ctx)).To(Succeed())

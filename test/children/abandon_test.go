@@ -65,7 +65,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 				}
 			}
 			return notes, err
-		}).Should(ConsistOf(HavePrefix("Warning The finalizer is removed: the finalizer's content did not succeed")))
+		}).Should(ConsistOf(HavePrefix("Warning The finalizer is removed, because the annotation abandon is set: the finalizer's content did not succeed")))
 	})
 
 	It("goes while its finalizer runs, which is ended, and not before it is deleted", func(ctx context.Context) {
@@ -80,9 +80,9 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 	It("says that the namespace is being deleted, and what helps", func(ctx context.Context) {
 		cr := made(ctx, map[string]any{})
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})).To(Succeed())
-		says := And(ContainSubstring("because it is being terminated"), HaveSuffix(`/docs/howto-finalizers.md#a-cr-that-does-not-go)`), ContainSubstring(`abandon: "true" lets the resource go`))
+		says := And(ContainSubstring("because it is being terminated"), HaveSuffix(`/docs/howto-finalizers.md#a-cr-that-does-not-go)`), ContainSubstring(`abandon: "true" removes the finalizer`))
 		Eventually(p.Condition(cr, "Failure")).WithContext(ctx).Should(HaveField("Message", says))
-		logs(MatchRegexp(`run failed.*abandon: .{2}true.{2} lets the resource go`))
+		logs(MatchRegexp(`run failed.*abandon: .{2}true.{2} removes the finalizer`))
 		abandon(ctx, cr)
 		Eventually(ctx, func(ctx context.Context) error {
 			return k8s.Get(ctx, client.ObjectKey{Name: p.Namespace}, &corev1.Namespace{})

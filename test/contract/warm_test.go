@@ -158,7 +158,7 @@ var _ = Describe("warm runs", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(h.counted(ctx, "Hot", "warm")).To(BeNumerically(">=", 19), "at least 95 % of those after the first three")
 		Expect(h.Metrics(ctx)).To(ContainSubstring(`ansible_operator_watch_cold{GVK="heat.example.com/v1, Kind=Hot"} 0`))
-		Expect(h.Log()).To(MatchRegexp(`WARNING: runs have the locale C.UTF-8.*LC_ALL`))
+		Expect(h.Log()).To(MatchRegexp(`WARNING: runs use the locale C.UTF-8.*LC_ALL`))
 		h.Create(ctx, warm, chill)
 		h.runUntil(ctx, warm, "warm")
 		h.runUntil(ctx, chill, "cold")
@@ -212,7 +212,7 @@ var _ = Describe("warm runs", Ordered, ContinueOnFailure, func() {
 			GinkgoHelper()
 			text, err := h.Log()
 			Expect(err).NotTo(HaveOccurred())
-			return strings.Count(text, "the Python environment has changed, and does")
+			return strings.Count(text, "the Python environment has changed, and passed the check")
 		}
 		sees("none none 3")
 		Expect(proved()).To(BeZero(), "nothing has changed")

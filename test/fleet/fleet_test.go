@@ -240,7 +240,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 
 		By("reading what a container wrote before it was started again")
 		_, said = d.here(2, "logs", "greeting/good", "--previous")
-		Expect(said).To(ContainSubstring("no manager was started again in its pod"))
+		Expect(said).To(ContainSubstring("no container of the manager has restarted"))
 		kubelet.WritePrevious(line("bad"))
 		kubelet.WritePrevious(strings.Replace(line("good"), "\ttask\t", "\tbefore\t", 1))
 		again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "first"}}

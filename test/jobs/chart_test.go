@@ -180,7 +180,7 @@ var _ = Describe("a chart in Jobs", func() {
 		Expect(o.Kill()).To(Succeed())
 		specify(ctx, cr, `{"word":"fourth","hold":""}`)
 		o.Start(ctx, freight.Kind)
-		Eventually(ctx, o.Log).Should(ContainSubstring("an earlier run with another request"))
+		Eventually(ctx, o.Log).Should(ContainSubstring("the end of the resource's earlier run"))
 		Expect(o.history(cr)(ctx)).To(Equal([]string{"superseded", "deployed", "pending-upgrade"}))
 		Expect(o.pod(ctx, cr)).To(Equal(pod))
 		let()

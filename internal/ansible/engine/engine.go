@@ -122,13 +122,13 @@ func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
 // Abandon returns the remains that are known without a run: only the content knows which objects it
 // would have removed.
 func (w *work) Abandon(context.Context, content.Job) string {
-	return "the finalizer's content did not succeed, so that what it removes may still be there: objects in other namespaces, and data outside of the cluster. Children with an owner reference go with the resource"
+	return "the finalizer's content did not succeed, so objects in other namespaces and data outside of the cluster may remain. Kubernetes deletes children with an owner reference together with the resource"
 }
 
 // Run runs the content and passes its events to the observers.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if dropped := w.variables.Dropped; len(dropped) > 0 {
-		logr.FromContextOrDiscard(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
+		logr.FromContextOrDiscard(ctx).Info("spec keys are not passed to Ansible, because it sets variables of these names itself; content can read them in the _spec variable",
 			"keys", strings.Join(dropped, ", "))
 	}
 	vars, err := w.variables.Encode()

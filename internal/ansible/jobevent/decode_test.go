@@ -72,7 +72,7 @@ func TestRealRuns(t *testing.T) {
 		"unreachable": {4, jobevent.ReasonUnreachable,
 			"play [Far away], task [Call] (/run/project/unreachable.yml:5), host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
 			jobevent.Summary{Unreachable: 1}},
-		"no_hosts":     {0, jobevent.ReasonNoHosts, "no host took part: what the play says under hosts matches nothing in the inventory", jobevent.Summary{}},
+		"no_hosts":     {0, jobevent.ReasonNoHosts, "no host took part: the pattern under hosts in the play matches no host of the inventory", jobevent.Summary{}},
 		"half_matched": {0, content.ReasonSuccessful, "", jobevent.Summary{}},
 		"empty_play":   {0, content.ReasonSuccessful, "", jobevent.Summary{}},
 		"empty_role":   {0, content.ReasonSuccessful, "", jobevent.Summary{}},
@@ -203,7 +203,7 @@ func printed(text string) string { return fmt.Sprintf(`{"stdout":%q}`+"\n", text
 // their environment, and their errors. Only the error that ends the run may be passed on.
 func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
 	const fatal = "[ERROR]: A worker was found in a dead state"
-	const hidden = "[ERROR]: (Ansible's words for what ended the run are not shown: they do not respect no_log)"
+	const hidden = "[ERROR]: (Ansible's error is not shown, because it may have values that no_log hides)"
 	throttle := "[ERROR]: Failed to convert the throttle value to an integer: invalid literal for int() with base 10: 'secret'\r\n" +
 		"Origin: /p/main.yml:8:17\r\n\r\n7   debug: {msg: secret}\r\n8   throttle: \"{{ secret }}\"\r\n              ^ column 17"
 	yaml := "[ERROR]: YAML parsing failed: While parsing a flow node did not find expected node content.\r\nOrigin: /p/broken.yml:2:1\r\n\r\n1 password: secret"

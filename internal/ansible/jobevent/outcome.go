@@ -16,7 +16,7 @@ const maxMessage = 4 << 10
 
 const (
 	unknownFailure = "unknown playbook failure"
-	noHosts        = "no host took part: what the play says under hosts matches nothing in the inventory"
+	noHosts        = "no host took part: the pattern under hosts in the play matches no host of the inventory"
 	noPlay         = "no play started on a host, as far as the run's events tell"
 )
 
@@ -97,7 +97,7 @@ func early(e Ending) string {
 	if e.ExitCode == 254 {
 		return "ansible-runner was told to end (exit code 254) by somebody other than this operator"
 	}
-	return fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode)
+	return fmt.Sprintf("ansible-runner exited with code %d before the run ended", e.ExitCode)
 }
 
 // refused returns the outcome of a run whose content Ansible refused to load. The message
@@ -125,7 +125,7 @@ func judgeStats(e Ending, s Summary) content.Outcome {
 	case !s.started():
 		return explained(e, content.ReasonFailed, noPlay)
 	case s.BadRequeue == nil:
-		return explained(e, content.ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode))
+		return explained(e, content.ReasonFailed, fmt.Sprintf("ansible-runner exited with code %d although no task failed", e.ExitCode))
 	}
 	return failed(e, content.ReasonFailed, failures(s))
 }

@@ -154,26 +154,26 @@ func TestMessageOfAnOutcome(t *testing.T) {
 		"a runner that cannot start says why": {jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: errors.New("exec: no such file")}, jobevent.Summary{},
 			"ansible-runner could not be run\nexec: no such file"},
 		"a traceback explains a run without stats": {jobevent.Ending{ExitCode: 1, Output: "Traceback (most recent call last):\n  x\nValueError: embedded null byte\n"}, jobevent.Summary{},
-			"ansible-runner exited with 1 before the run was through\nTraceback (most recent call last):\n  x\nValueError: embedded null byte"},
+			"ansible-runner exited with code 1 before the run ended\nTraceback (most recent call last):\n  x\nValueError: embedded null byte"},
 		"the last error goes before what was said earlier": {jobevent.Ending{ExitCode: 4, Output: "Using /etc/ansible.cfg\n\x1b[0;31m[ERROR]: no role 'x'\x1b[0m\nOrigin: /x"}, jobevent.Summary{},
-			"ansible-runner exited with 4 before the run was through\n[ERROR]: no role 'x'\nOrigin: /x"},
+			"ansible-runner exited with code 4 before the run ended\n[ERROR]: no role 'x'\nOrigin: /x"},
 		"a value that the API server quotes of a Secret": {jobevent.Ending{ExitCode: 1, Output: "stringData[k]: Invalid value: \"hunter2\": bad"}, jobevent.Summary{},
-			"ansible-runner exited with 1 before the run was through\nstringData[k]: Invalid value: \"********\": bad"},
+			"ansible-runner exited with code 1 before the run ended\nstringData[k]: Invalid value: \"********\": bad"},
 		"what ansible-playbook says of itself is no reason": {jobevent.Ending{ExitCode: 1, Output: "ansible-playbook [core 2.21.5]\n  config file = None\n  libyaml = True\nNo config file found; using defaults\nKilled\n"}, jobevent.Summary{},
-			"ansible-runner exited with 1 before the run was through\nKilled"},
+			"ansible-runner exited with code 1 before the run ended\nKilled"},
 		"content that Ansible refused": {jobevent.Ending{ExitCode: 4, Output: "Using x\n[ERROR]: couldn't resolve module/action 'debugg'.\nOrigin: /r/main.yml:3:5\n"}, jobevent.Summary{Play: "p", Task: "t", Refusal: &jobevent.Refusal{Place: "main.yml:3", Near: []string{"debug", "debugs"}}},
 			"Ansible cannot load the content (main.yml:3): couldn't resolve module/action 'debugg'.\nOrigin: /r/main.yml:3:5\nended in play [p], task [t]\ndid you mean debug or debugs?"},
 		"content that Ansible refused without a word": {jobevent.Ending{ExitCode: 1}, jobevent.Summary{Refusal: &jobevent.Refusal{}},
-			"Ansible cannot load the content: ansible-runner exited with 1 before the run was through"},
+			"Ansible cannot load the content: ansible-runner exited with code 1 before the run ended"},
 		"what was at work when it ended": {jobevent.Ending{ExitCode: 1, Output: "Killed"}, jobevent.Summary{Play: "p", Task: "t"},
-			"ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nKilled"},
+			"ansible-runner exited with code 1 before the run ended\nended in play [p], task [t]\nKilled"},
 		"a hint ends the message of a failure": {jobevent.Ending{ExitCode: 2, Hint: "the disk is full"}, jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{one}},
 			"play [p], task [t], host [h]: boom\nthe disk is full"},
 		"a hint explains no run that succeeded": {jobevent.Ending{Hint: "the disk is full"}, counted(1, 0, 0), ""},
 		"a hint explains no run that was ended": {jobevent.Ending{Cause: jobevent.Interrupted, ExitCode: 254, Hint: "the disk is full"}, jobevent.Summary{},
 			"run canceled"},
 		"an exit code that no task explains": {jobevent.Ending{ExitCode: 250, Output: "unexpected"}, counted(1, 0, 0),
-			"ansible-runner exited with 250 although no task failed\nunexpected"},
+			"ansible-runner exited with code 250 although no task failed\nunexpected"},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
@@ -196,16 +196,16 @@ func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 		want, help string // help is a part of the last line, "" for none
 	}{
 		"ansible-runner killed for want of memory":     {jobevent.Ending{ExitCode: -9}, at, "ended by SIGKILL", "memory limit"},
-		"the setting that takes less":                  {jobevent.Ending{ExitCode: -9, RunLimit: "--max-concurrent-runs"}, at, "ended by SIGKILL", "for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-runs"},
+		"the setting that takes less":                  {jobevent.Ending{ExitCode: -9, RunLimit: "--max-concurrent-runs"}, at, "ended by SIGKILL", "because memory ran out: raise the memory limit, or run fewer at once by --max-concurrent-runs"},
 		"the same, told by what started it":            {jobevent.Ending{ExitCode: 137}, at, "ended by SIGKILL", "memory limit"},
 		"another signal is only named":                 {jobevent.Ending{ExitCode: -11}, at, "ended by SIGSEGV", ""},
 		"a signal without a name":                      {jobevent.Ending{ExitCode: -40}, at, "signal 40", ""},
-		"ansible-playbook that had nothing to do":      {jobevent.Ending{ExitCode: 0, Output: "playbook: /p.yml"}, jobevent.Summary{}, "exited with 0", ""},
+		"ansible-playbook that had nothing to do":      {jobevent.Ending{ExitCode: 0, Output: "playbook: /p.yml"}, jobevent.Summary{}, "exited with code 0", ""},
 		"a worker killed":                              {jobevent.Ending{ExitCode: 1, Output: "[ERROR]: A worker was found in a dead state"}, at, "dead state", "memory limit"},
 		"Python out of memory":                         {jobevent.Ending{ExitCode: 250, Output: "MemoryError"}, at, "MemoryError", "memory limit"},
 		"a module killed":                              {jobevent.Ending{ExitCode: 2}, failure("no start of json char found (rc 137: ended by SIGKILL)"), "rc 137", "memory limit"},
 		"told to end by a stranger":                    {jobevent.Ending{ExitCode: 254}, at, "by somebody other than this operator", ""},
-		"no ansible-playbook":                          {jobevent.Ending{ExitCode: 127, Output: "The command was not found or was not executable: ansible-playbook."}, jobevent.Summary{}, "exited with 127", "pip install"},
+		"no ansible-playbook":                          {jobevent.Ending{ExitCode: 127, Output: "The command was not found or was not executable: ansible-playbook."}, jobevent.Summary{}, "exited with code 127", "pip install"},
 		"no password for what is encrypted":            {jobevent.Ending{ExitCode: 4, Output: "[ERROR]: Attempting to decrypt but no vault secrets found."}, jobevent.Summary{}, "no vault secrets", "ANSIBLE_VAULT_PASSWORD_FILE"},
 		"no password, met by a task":                   {jobevent.Ending{ExitCode: 2}, failure("Attempting to decrypt but no vault secrets found."), "no vault secrets", "ANSIBLE_VAULT_PASSWORD_FILE"},
 		"a namespace that is being deleted":            {jobevent.Ending{ExitCode: 2}, failure(`Failed to create object: {"message":"configmaps \"x\" is forbidden: unable to create new content in namespace shop because it is being terminated","reason":"Forbidden"}`), "configmaps", `abandon: "true"`},
@@ -246,7 +246,7 @@ func TestAFullDiskSaysTheSameEachTime(t *testing.T) {
 		trace := fmt.Sprintf("  File \"x.py\", line %d\nOSError: [Errno 28] No space left on device\n", line)
 		return jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: trace, Hint: "the disk is full"}, jobevent.Summary{Play: "p", Task: "t"})
 	}
-	const want = "ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nthe disk is full"
+	const want = "ansible-runner exited with code 1 before the run ended\nended in play [p], task [t]\nthe disk is full"
 	if a, b := judged(1), judged(2); a != b || a.Message != want {
 		t.Errorf("%q and %q", a.Message, b.Message)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Remedies for failures whose message does not say what to do. Ending.Hint overrides them.
 const (
-	outOfMemory = "that is most likely the kernel, for want of memory: " + noMemory
+	outOfMemory = "the kernel most likely killed it because memory ran out: " + noMemory
 	noMemory    = "raise the memory limit, or run fewer at once by " // Ending.RunLimit
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
@@ -22,7 +22,7 @@ const (
 	noSum       = "since ansible-core 2.19 a template that is a whole value keeps its type, and + joins no number and text: write ~ instead, or `| string`"
 	noPlaybook  = "import_playbook is for the top of a playbook: put the tasks into a file or a role, and use include_tasks or include_role"
 	noInstalled = "no installed collection has it: correct the name, or add the collection to requirements.yml and install it by ansible-galaxy; `ensign check` names all that are missing"
-	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer"
+	terminating = "the namespace is being deleted, and nothing can be created in it any more: write the finalizer's content so that it creates nothing there; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" removes the finalizer without its content"
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml"
 )
 

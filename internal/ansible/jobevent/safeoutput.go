@@ -7,7 +7,7 @@ import (
 
 const (
 	// hiddenError replaces an error of which no part may be shown.
-	hiddenError = "[ERROR]: (Ansible's words for what ended the run are not shown: they do not respect no_log)"
+	hiddenError = "[ERROR]: (Ansible's error is not shown, because it may have values that no_log hides)"
 	// unresolvedAction replaces an action that Ansible did not resolve to a module.
 	unresolvedAction = "(an action that was not resolved)"
 )

@@ -336,7 +336,7 @@ func TestPlacesOfFailures(t *testing.T) {
 	if got := s.Failed[0].TaskPath; len(got) > 256 || !strings.HasSuffix(got, "é/main.yml:3") || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
-	want := "ansible-runner exited with 1 before the run was through\nended in play [p], task [t] (a\\x1b\\nb.yml:1)\n" +
+	want := "ansible-runner exited with code 1 before the run ended\nended in play [p], task [t] (a\\x1b\\nb.yml:1)\n" +
 		"play [p], task [t] (" + s.Failed[0].TaskPath + "), host [h]: boom"
 	if got := jobevent.Judge(jobevent.Ending{ExitCode: 1}, s).Message; got != want {
 		t.Errorf("%q", got)

@@ -22,7 +22,7 @@ const (
 	maxInspections = 3
 )
 
-var errChanging = errors.New("it is being changed")
+var errChanging = errors.New("its files changed during each check; a later run checks it again")
 
 // Checker checks that an environment is usable and safe, and again after it has changed.
 // It must be made by NewChecker. Check may be called concurrently.
@@ -91,7 +91,7 @@ func (c *Checker) Check(ctx context.Context) error {
 	}
 	c.err, c.checkedAt = err, time.Now()
 	if isRecheck && err == nil {
-		logr.FromContextOrDiscard(ctx).Info("the Python environment has changed, and does",
+		logr.FromContextOrDiscard(ctx).Info("the Python environment has changed, and passed the check",
 			"ansibleCore", c.info.AnsibleCore, "ansibleRunner", c.info.AnsibleRunner)
 	}
 	return err

@@ -68,7 +68,7 @@ func (r *Runner) addHint(e jobevent.Ending, s jobevent.Summary, managerErr error
 // oomHint returns the hint for a run during which the OOM killer ended processes. It is not
 // known whether they belonged to this run.
 func (r *Runner) oomHint() string {
-	return "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container" + r.orFewerRuns()
+	return "during this run the kernel killed processes of this operator because memory ran out (oom_kill); raise the memory limit of the container" + r.orFewerRuns()
 }
 
 func (r *Runner) oomKills() uint64 {

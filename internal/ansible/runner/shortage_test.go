@@ -88,7 +88,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 			hint: true, want: []string{"disk of the run directory"},
 		},
 		"a traceback says so": {
-			ending: jobevent.Ending{ExitCode: 1, Output: "OSError: [Errno 28] No space left on device\n"}, hint: true, want: []string{"before the run was through", "disk of the run directory"},
+			ending: jobevent.Ending{ExitCode: 1, Output: "OSError: [Errno 28] No space left on device\n"}, hint: true, want: []string{"before the run ended", "disk of the run directory"},
 		},
 		"nothing ran out": {
 			ending: jobevent.Ending{ExitCode: 2}, summary: said("boom"), own: fs.ErrNotExist, want: []string{"boom"},

@@ -75,7 +75,7 @@ func (s *Server) start() (*process, error) {
 	}
 	list := filepath.Join(temp, "templates.json")
 	if err := writeTemplates(list, templates); err != nil {
-		s.Logger.Error(err, "runs compile all templates themselves")
+		s.Logger.Error(err, "could not list the templates to compile in advance for warm runs; each run compiles its templates, and takes longer")
 	}
 	p := &process{server: s, temp: temp, ended: make(chan struct{}), outdated: make(chan string, 1), changed: time.Now()}
 	control, theirs, err := socketPair()
@@ -220,7 +220,7 @@ type complaints struct{ *Server }
 
 // Write never fails.
 func (c *complaints) Write(b []byte) (int, error) {
-	c.Logger.V(level(c.hasFailed())).Info("a server for warm runs complains", "output", strings.TrimSpace(string(b[:min(len(b), maxComplaint)])))
+	c.Logger.V(level(c.hasFailed())).Info("a server for warm runs wrote to its standard error", "output", strings.TrimSpace(string(b[:min(len(b), maxComplaint)])))
 	return len(b), nil
 }
 

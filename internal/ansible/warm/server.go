@@ -137,7 +137,7 @@ func (s *Server) keep() {
 		if s.isClosing() {
 			return
 		}
-		s.Logger.V(level(repeated)).Info("a server for warm runs ended or is outdated; another one is started, runs are cold until then", "how", how, "pause", pause.String())
+		s.Logger.V(level(repeated)).Info("a server for warm runs ended or is outdated; starting another one after the pause. Runs are cold until it is ready", "how", how, "pause", pause.String())
 		select {
 		case <-s.closing:
 			return

@@ -185,7 +185,7 @@ func TestWhatNeverServesIsToldOfOnceAndTriedAgainLater(t *testing.T) {
 			s := newScene(t, how, 0)
 			for i, pause := range pauses {
 				level := `"level"=` + strconv.Itoa(i)
-				s.await("the log", func() bool { return len(s.logged("another one is started", level, `"pause"="`+pause+`"`)) == 1 })
+				s.await("the log", func() bool { return len(s.logged("starting another one", level, `"pause"="`+pause+`"`)) == 1 })
 				if got := s.logged("no such module", level); (len(got) == 1) != (how != "unsettled") {
 					t.Errorf("at level %d: %q", i, got)
 				}

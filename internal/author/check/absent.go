@@ -31,7 +31,7 @@ func (p *Project) absentees() {
 	for _, name := range slices.Sorted(maps.Keys(p.absentCollections)) {
 		a := p.absentCollections[name]
 		p.addFixable(finding{
-			"missing-collection", report.Error, a.at, fmt.Sprintf("the collection %s is not installed, which has the %s", name, few(a.users)),
+			"missing-collection", report.Error, a.at, fmt.Sprintf("the collection %s, which has the %s, is not installed", name, few(a.users)),
 			"a run that gets here fails", "add " + name + " to requirements.yml and install it with ansible-galaxy, or with pip as part of the image",
 		}, a.fix)
 	}

@@ -117,7 +117,7 @@ func (p *Project) faults(u *Unit) {
 	for _, f := range slices.Concat(u.Unknown, u.Guessed) {
 		p.add(finding{
 			"include", report.Info, f.Position, f.Message,
-			"what a run includes may be elsewhere, more or less than that, and rbac does not see it", "name the files literally, for example in a loop over a list",
+			"a run may include other files than those that were checked, and rbac does not see the rights that they need", "name the files literally, for example in a loop over a list",
 		})
 	}
 	for _, t := range u.Texts {

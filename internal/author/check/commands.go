@@ -132,7 +132,7 @@ func (p *Project) addCommand(u *Unit, at source.Position, s source.Source, what 
 	}
 	p.add(finding{
 		"text-in-command", u.severity(s), at, "the resource's " + describeSource(s) + " gets into " + what,
-		"whoever may write the resource can add arguments, or run programs with the operator's rights", remedy,
+		"everybody who may write the resource can add arguments, or run programs with the operator's rights", remedy,
 	})
 }
 

@@ -17,7 +17,7 @@ func (p *Project) deletes(u *Unit) {
 	for _, t := range u.Tasks {
 		if by := cmp.Or(deletesByModule(u, t), deletesByRequest(t), deletesByCommand(t)); by != "" && !looksAtOwners(t) {
 			p.add(finding{
-				"unowned-delete", report.Warning, t.Position, "this deletes by " + by + " whatever it finds, whoever it belongs to",
+				"unowned-delete", report.Warning, t.Position, "the task deletes all objects that it finds by " + by + ", of any owner",
 				"a Helm release, or another resource, may have an object of that " + by, "use ensign.operator.k8s_delete_owned, which checks the owner, or compare the ownerReferences of the object, or of one of the release's, with the resource's UID in when",
 			})
 		}

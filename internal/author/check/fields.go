@@ -74,6 +74,6 @@ func (p *Project) unknownField(u *Unit, at source.Position, s source.Source) {
 		message += "; did you mean " + meant + "?"
 	}
 	p.add(finding{
-		"undefined-variable", report.Warning, at, message, "the API server drops such a field, so that nothing is ever there", "correct the name, or add the field to the schema",
+		"undefined-variable", report.Warning, at, message, "the API server drops such a field, so the content never gets its value", "correct the name, or add the field to the schema",
 	})
 }

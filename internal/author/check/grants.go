@@ -133,7 +133,7 @@ func (p *Project) lacks(l *lack, id, what, also, remedy string) {
 	case l.optional:
 		severity, why = report.Warning, "runs go on, but resources get no Events"
 	case l.guarded:
-		severity, why = report.Info, "its condition asks what the cluster serves; where it serves the kind, the API server answers with 403"
+		severity, why = report.Info, "the task runs only where the cluster serves the kind; there the API server answers with 403"
 	}
 	others := ""
 	if len(l.places) > 1 {

@@ -174,7 +174,7 @@ func (p *Project) fromYAML(u *Unit, t *source.Text) {
 				if slices.ContainsFunc(s.Filters, reads) {
 					p.add(finding{
 						"yaml-text", u.severity(s), t.At(output.Line), "the resource's " + describeSource(s) + " is read as YAML",
-						"its author chooses all fields of what comes out, not only values", "give the fields of the spec types in the schema, and read them as they are",
+						"the resource's author chooses all fields of the result, not only values", "give the fields of the spec types in the schema, and read them as they are",
 					})
 				}
 			}
@@ -192,7 +192,7 @@ func (p *Project) evaluated(u *Unit, t *source.Text) {
 		}
 		p.add(finding{
 			"text-as-expression", severity, t.At(line), "the resource's " + describeSource(s) + " is used as " + as,
-			"its text is never evaluated, so the task fails; and where it is a name, the resource chooses what is read", "compare the value instead, such as when: mode == \"fast\", or choose from a map: {{ allowed[mode] }}",
+			"Ansible never evaluates this text, so the task fails; if it is a name, the resource's author chooses which variable or file the task reads", "compare the value instead, such as when: mode == \"fast\", or choose from a map: {{ allowed[mode] }}",
 		})
 	}
 	if !t.Bare && t.Analysis.Whole && (slices.Contains(conditions, t.Where) || t.Where == "var") {

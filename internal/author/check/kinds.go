@@ -142,11 +142,11 @@ func (p *Project) path(u *Unit, path watches.Path, watch source.Position, to use
 	case !ok:
 		p.add(finding{
 			to.id, report.Warning, at, fmt.Sprintf("the schema of %s does not name the field %s", u.Watch.GVK.Kind, path),
-			"a slip in the path shows only by what does not happen", "name the field in the schema",
+			"nothing reports a wrong path: the field is empty then", "name the field in the schema",
 		})
 	case kind != "" && kind != "string":
 		p.add(finding{
-			to.id, report.Error, at, fmt.Sprintf("%s of %s is of type %s, and no text", path, u.Watch.GVK.Kind, kind),
+			to.id, report.Error, at, fmt.Sprintf("%s of %s is of type %s, not a string", path, u.Watch.GVK.Kind, kind),
 			to.empty, "write the path to the name itself" + to.hint,
 		})
 	}

@@ -25,7 +25,7 @@ func (p *Project) operands(u *Unit, t *source.Text) {
 		for _, flow := range o.Flows {
 			if what := u.mayBeEmpty(flow, t); what != "" {
 				p.add(finding{
-					"empty-template", report.Warning, t.At(o.Line), what + " may render nothing, which is None; " + operation(o.Operator),
+					"empty-template", report.Warning, t.At(o.Line), what + " may render nothing and is None then; " + operation(o.Operator),
 					"since ansible-core 2.19 that is not the empty text: the task fails, or the text has the word None", "write | default('', true) before it",
 				})
 				break

@@ -120,7 +120,7 @@ func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
 	p.optionVariables([]reader.OptionVariable{{Variable: "a", Plugin: "x.y.p", Kind: "lookup"}, {Variable: "b", Plugin: "x.y.q", Kind: "become"}})
 	p.openSchemas()
 	want(t, p, "config/crd.yaml:15 warning shadowed-variable")
-	for _, word := range []string{"one of 10 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q), last (roles/bye/tasks/main.yml:2), out_0 (", " and 5 more"} {
+	for _, word := range []string{"any of 10 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q), last (roles/bye/tasks/main.yml:2), out_0 (", " and 5 more"} {
 		if !strings.Contains(p.findings[0].Message, word) {
 			t.Errorf("want %q in %q", word, p.findings[0].Message)
 		}

@@ -18,7 +18,7 @@ func (p *Project) ready(u *Unit) {
 			continue
 		}
 		f := finding{
-			"ready", report.Info, t.Position, "the task writes the condition Ready, which the manager writes until it sees a run do so",
+			"ready", report.Info, t.Position, "the task writes the condition Ready, and the manager writes it too until a run has written it",
 			"after an update of the content the manager writes Ready again, until a run has written it", "add ready: content to the watch of " + u.Watch.GVK.Kind + " in watches.yaml",
 		}
 		if u.Watch.Ready == "manager" {

@@ -34,7 +34,7 @@ func (p *Project) ofTasks(u *Unit) {
 			if slices.ContainsFunc(output.Flows, splitsInventory) {
 				p.add(finding{
 					"inventory-path", report.Info, t.At(output.Line), "parts of the inventory's path are used in " + quoted(t.Value),
-					"where the inventory is, is no promise; a run in a directory of another depth takes other parts", "read the kind and its version from _GROUP_KIND, such as {{ _example_com_memcached.kind }}, and the name from ansible_operator_meta",
+					"the path of the inventory may change: in a directory of another depth, the expression takes other parts", "read the kind and its version from _GROUP_KIND, such as {{ _example_com_memcached.kind }}, and the name from ansible_operator_meta",
 				})
 				break
 			}

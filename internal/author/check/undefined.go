@@ -138,7 +138,7 @@ func (p *Project) undefinedName(severity report.Severity, name, meant string, pl
 	if len(others) > 0 {
 		message += fmt.Sprintf(" (also read at %s)", few(others))
 	}
-	why := "a run that gets here fails, or default() hides the slip"
+	why := "a run that gets here fails, or default() hides the wrong name"
 	if severity == report.Error {
 		why = "each run fails here"
 	}

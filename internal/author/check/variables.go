@@ -49,7 +49,7 @@ func (p *Project) openSchemas() {
 		slices.Sort(all)
 		all = slices.Compact(all)
 		p.add(finding{
-			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open: a resource can have a field that becomes one of %d variables that the content or a plugin has for its own: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
+			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open, so a field of a resource can replace any of %d variables of the content or of plugins: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
 			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there, or sets the plugin's option with the operator's rights", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
 		})
 	}

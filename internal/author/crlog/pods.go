@@ -42,7 +42,7 @@ type Pods struct {
 var ErrNoPods = errors.New("no pod of a manager was found")
 
 // ErrNoPrevious is returned if no pod has a container before its present one.
-var ErrNoPrevious = errors.New("no manager was started again in its pod, so there is no log before the present one")
+var ErrNoPrevious = errors.New("no container of the manager has restarted, so there is no previous log; leave --previous out")
 
 // Read prints the object's lines of all pods, one pod after the other.
 func (p Pods) Read(ctx context.Context, object Object, to *Printer) error {

@@ -12,7 +12,7 @@ var (
 	errAnchor = errors.New("it has an anchor or a tag: other places may use it")
 	errLines  = errors.New("its text spans several lines")
 	errMoved  = errors.New("the file has another text there")
-	errOthers = errors.New("the file would mean something else")
+	errOthers = errors.New("the rewrite would also change other values of the file")
 )
 
 // replace returns the text with the scalar of the edit replaced.

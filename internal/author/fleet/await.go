@@ -23,7 +23,7 @@ import (
 // outcome of the run; the zero outcome after Suspend and Cancel.
 func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName, version string) (content.Outcome, error) {
 	if !kind.ManageStatus {
-		return content.Outcome{}, errors.New("manageStatus of the watch is false, so no status shows when it is over")
+		return content.Outcome{}, errors.New("the watch has manageStatus: false, so the status does not show the end of the run; leave --wait out")
 	}
 	if o.Verb != Suspend && o.Verb != Cancel && dropsRequest(ctx, c, kind) {
 		return content.Outcome{}, errors.New("the schema of the CRD drops status.reconcileRequestedAt, so nothing shows when the run is over: set x-kubernetes-preserve-unknown-fields: true on the status in the CRD, or embed content.Status in its type in Go")
@@ -111,5 +111,5 @@ func (o Order) late(ctx context.Context, kind kinds.Kind, last *unstructured.Uns
 	case Cancel:
 		what = "the run has not ended"
 	}
-	return fmt.Errorf("%s within --timeout (it is %s): is the operator running, and does the kind's schema keep its status?", what, row.Outcome)
+	return fmt.Errorf("%s within --timeout; the resource is %s. Check that the operator runs, and that the CRD's schema keeps the status", what, row.Outcome)
 }

@@ -49,7 +49,7 @@ func TestAChartHasNoVariables(t *testing.T) {
 	list[0].Chart = &watches.Chart{Path: "charts/hello"}
 	var out, notes bytes.Buffer
 	err := Variables(t.Context(), Options{File: "-", Input: []byte(greeting), Namespace: "demo", Out: &out, Err: &notes}, nil, list, false)
-	if err == nil || !strings.Contains(err.Error(), "is a chart: run-once runs roles and playbooks") || out.Len()+notes.Len() > 0 {
+	if err == nil || !strings.Contains(err.Error(), "is a chart, and run-once runs only roles and playbooks") || out.Len()+notes.Len() > 0 {
 		t.Errorf("got %v, %q and %q", err, out.String(), notes.String())
 	}
 }

@@ -48,7 +48,7 @@ func (r *reader) read(ctx context.Context) (subject, error) {
 	}
 	switch {
 	case !s.watch.ContentKind().Once:
-		return s, fmt.Errorf("the content of %s is a chart: run-once runs roles and playbooks, helm template shows what a chart gives", s.watch.GVK.GroupKind())
+		return s, fmt.Errorf("the content of %s is a chart, and run-once runs only roles and playbooks: ensign diff shows the changes of a chart", s.watch.GVK.GroupKind())
 	case r.options.Finalize && s.watch.Finalizer == nil:
 		return s, fmt.Errorf("--finalize: the watch of %s in watches.yaml has no finalizer", s.watch.GVK.Kind)
 	case r.options.Status && !s.owned:

@@ -177,7 +177,7 @@ func (r *Removal) late(ctx context.Context, left []*unstructured.Unstructured, f
 	}
 	resources, err := r.resources(ctx)
 	if len(resources) > 0 {
-		text.WriteString("\nThey may wait for these custom resources, whose finalizers others have to remove:\n" + lines(resources))
+		text.WriteString("\nThey may wait for these custom resources, which still have finalizers of other controllers:\n" + lines(resources))
 	}
 	return errors.Join(errors.New(text.String()), failed, err)
 }

@@ -151,7 +151,7 @@ func TestRemoval(t *testing.T) {
 		"by force, the manager goes first": {cluster{stores: []metav1.PartialObjectMetadata{store("a", "ours"), store("b", "former")}}, true, "",
 			[]string{"Deployment", "Namespace", "CustomResourceDefinition"}},
 		"by force, finalizers of others stay": {cluster{stores: []metav1.PartialObjectMetadata{store("a", "theirs", "ours")}}, true,
-			"these objects are still there:\n  CustomResourceDefinition stores.shop.tld\nThey may wait for these custom resources, whose finalizers others have to remove:\n  Store ns/a, finalizers: theirs", nil},
+			"these objects are still there:\n  CustomResourceDefinition stores.shop.tld\nThey may wait for these custom resources, which still have finalizers of other controllers:\n  Store ns/a, finalizers: theirs", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(manifest))

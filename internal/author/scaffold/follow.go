@@ -62,7 +62,7 @@ func (f *follower) add(m *mapping, lines []string) {
 	}
 	text, err := addKeys(m.text, m.key, m.node, lines)
 	if err != nil {
-		f.note(m.path, m.node.Line, "add this by hand, because the lines stand in a way that this program cannot add to: %s", strings.Join(lines, ", "))
+		f.note(m.path, m.node.Line, "add this by hand, because this program cannot edit YAML that is written in this way: %s", strings.Join(lines, ", "))
 		return
 	}
 	f.plan.replace(m.path, m.text, text)

@@ -63,7 +63,7 @@ func (k *Kind) settle(plan *Plan) error {
 
 func (k *Kind) splitAPIVersion() error {
 	if k.Group != "" || k.Version != "" || k.NoGroup {
-		return fmt.Errorf("--api-version=%s: leave --group and --version out, which it names", k.APIVersion)
+		return fmt.Errorf("--api-version=%s gives the group and the version: leave --group and --version out", k.APIVersion)
 	}
 	group, version, found := strings.Cut(k.APIVersion, "/")
 	if !found || group == "" {

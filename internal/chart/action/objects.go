@@ -110,10 +110,10 @@ func (r *run) refuseOthers(ctx context.Context) error {
 			continue
 		}
 		if other := chartobjects.OtherRelease(live, r.Namespace, r.Name); other != "" {
-			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to nobody", manifest.Name(object), other)
+			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only objects that belong to nobody", manifest.Name(object), other)
 		}
 		if other := chartobjects.OtherOwner(live, r.Namespace, r.Name, types.UID(r.Seal.Owner.UID)); other != "" {
-			return fmt.Errorf("%s belongs to %s, and adopt takes over only what belongs to nobody", manifest.Name(object), other)
+			return fmt.Errorf("%s belongs to %s, and adopt takes over only objects that belong to nobody", manifest.Name(object), other)
 		}
 	}
 	return nil

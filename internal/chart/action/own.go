@@ -122,7 +122,7 @@ func (e *evaluator) refusal(text string, foreign *syntax.Action) *RefusedError {
 	if e.order.Templates.Secret {
 		what = "a template action"
 	}
-	return &RefusedError{order.RefusedOfSpec, shown(paths) + "the chart evaluates templates by tpl, and " + what + " is not its own: text of a custom resource is not evaluated; templatesInSpec of the watch may allow it"}
+	return &RefusedError{order.RefusedOfSpec, shown(paths) + "the chart evaluates templates by tpl, and " + what + " does not come from the chart: remove it from the resource, or allow the path in templatesInSpec of the watch"}
 }
 
 // touches reports whether a part of a text overlaps an action in it.

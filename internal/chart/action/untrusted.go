@@ -75,7 +75,7 @@ func (e *evaluator) refuse(text string, parsed *syntax.Text) *RefusedError {
 	if len(paths) == 0 {
 		return nil
 	}
-	refused.text = shown(paths) + "the chart evaluates templates in this value by tpl, so that it may not hold {{; templatesInSpec of the watch may allow it"
+	refused.text = shown(paths) + "the chart evaluates this value by tpl, so it must not contain {{: remove the braces, or allow the path in templatesInSpec of the watch"
 	return refused
 }
 

@@ -169,7 +169,7 @@ func (w *preview) show(c *objects.Change) {
 		c.Error = w.mask.Text(short(c.Err.Error()))
 		if c.Kind == "update" && w.settings.upgradeForce && apierrors.IsInvalid(c.Err) {
 			cause, _, _ := strings.Cut(c.Error, ". Fields that cannot be changed:")
-			c.Kind, c.Error, c.Note = "replace", "", "by upgrade-force, unless data would go with it: "+cause
+			c.Kind, c.Error, c.Note = "replace", "", "by upgrade-force, unless that would delete its data: "+cause
 		}
 	case c.Kind != "keep":
 		c.Diff = w.mask.Text(diffOf(c.Live, c.Applied))

@@ -112,7 +112,7 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 		case seen[kind+name], live == nil && err == nil:
 		case one.hook && err == nil && !w.mustRemove(live):
 		case !one.hook && err == nil && !release.Marked(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
-			r.others = append(r.others, name+", which does not have the marks of this release any more")
+			r.others = append(r.others, name+", which no longer has the labels and annotations of this release")
 		default:
 			r.add(name, live, client, err)
 		}

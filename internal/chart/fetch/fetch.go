@@ -120,7 +120,7 @@ func (f fetcher) fromRepository(entry *repo.Entry, name string) (_ []byte, err e
 	}
 	got := sha256.Sum256(data)
 	if _, want, has := strings.Cut("sha256:"+strings.TrimPrefix(found.Digest, "sha256:"), ":"); has && want != "" && want != hex.EncodeToString(got[:]) {
-		return nil, fmt.Errorf("%s is not what the index of %s says: its SHA-256 digest is %x, and there it is %s", archive, entry.URL, got, want)
+		return nil, fmt.Errorf("%s does not match the index of %s: its SHA-256 digest is %x, and the index has %s", archive, entry.URL, got, want)
 	}
 	return data, nil
 }
@@ -186,7 +186,7 @@ func (f fetcher) get(from string, entry *repo.Entry) ([]byte, error) {
 // hinted adds to the error of a server without TLS how to ask it.
 func hinted(err error) error {
 	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-		return fmt.Errorf("%w: it has no TLS; --chart-plain-http asks a registry without", err)
+		return fmt.Errorf("%w: the registry has no TLS; --chart-plain-http fetches without TLS", err)
 	}
 	return err
 }

@@ -102,7 +102,7 @@ func TestWhereAChartIsFetchedFrom(t *testing.T) {
 		"the newest of a registry":               {order.Fetch{Chart: "oci://" + host + "/charts/web", PlainHTTP: true}, "0.2.0+build"},
 		"a tag":                                  {order.Fetch{Chart: "oci://" + host + "/charts/web:0.1.0", PlainHTTP: true}, "0.1.0"},
 		"a version with a plus in a registry":    {order.Fetch{Chart: "oci://" + host + "/charts/web", Version: "0.2.0+build", PlainHTTP: true}, "0.2.0+build"},
-		"its digest is another one":              {order.Fetch{Chart: "web", Repo: open.URL, Version: "0.1.5"}, "is not what the index of " + open.URL + " says"},
+		"its digest is another one":              {order.Fetch{Chart: "web", Repo: open.URL, Version: "0.1.5"}, "does not match the index of " + open.URL + ":"},
 		"no such version":                        {order.Fetch{Chart: "web", Repo: open.URL, Version: "7"}, `no version "7" of "web" that can be downloaded; the newest are 1.0.0-rc1, 0.2.0, 0.1.5, 0.1.0`},
 		"pre-releases alone":                     {order.Fetch{Chart: "early", Repo: open.URL}, "pre-releases alone, such as 0.1.0-alpha: say which version"},
 		"no such chart":                          {order.Fetch{Chart: "webs", Repo: open.URL}, `no chart "webs"; it has 2 others, among them web`},

@@ -231,7 +231,7 @@ func encode(e *Entry) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	if packed.Len() > maxText || len(text) > maxUnpacked {
-		return nil, fmt.Errorf("the names of the objects of release %q have %d bytes, %d packed, and the ledger holds %d, %d packed: split the chart, or set a smaller maxHistory", e.Release(), len(text), packed.Len(), maxUnpacked, maxText)
+		return nil, fmt.Errorf("the list of objects of release %q is too large for the ledger: it has %d bytes, %d packed; allowed are %d, %d packed. Split the chart, or set a smaller maxHistory", e.Release(), len(text), packed.Len(), maxUnpacked, maxText)
 	}
 	object.BinaryData = map[string][]byte{packedKey: packed.Bytes()}
 	return object, nil
@@ -251,7 +251,7 @@ func decode(object *corev1.ConfigMap) (*Entry, error) {
 		err = json.Unmarshal(text, e)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the ConfigMap %s/%s has no entry of the ledger of releases: %w. Without it, the release is taken over as one of an earlier operator", object.Namespace, object.Name, err)
+		return nil, fmt.Errorf("cannot read the entry of the ledger of releases in the ConfigMap %s/%s: %w. If you delete the ConfigMap, the release is taken over as one of an earlier operator", object.Namespace, object.Name, err)
 	}
 	e.version, e.exists = object.ResourceVersion, true
 	return e, nil

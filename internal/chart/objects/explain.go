@@ -34,7 +34,7 @@ func Explained(err error) error {
 	case strings.Contains(err.Error(), nameless):
 		return &explainedError{err, ". An object that has a generateName alone cannot be applied again or deleted: give it a name in the chart"}
 	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), NotReplaced):
-		return &explainedError{err, ". Fields that cannot be changed: the annotation upgrade-force of the resource lets an upgrade replace their objects, and rollback-force the rollback after a failed one"}
+		return &explainedError{err, ". Fields that cannot be changed: set the annotation upgrade-force on the resource to replace the object in an upgrade, or rollback-force to replace it in the rollback after a failed upgrade"}
 	}
 	return &explainedError{err, ""}
 }

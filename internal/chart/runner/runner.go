@@ -189,7 +189,7 @@ func judge(e ending) content.Outcome {
 	case e.last != nil && e.last.Error != "":
 		return failed(reasonOf(e.last), e.last.Error)
 	default:
-		return failed(content.ReasonRunnerCrashed, strings.TrimSpace(fmt.Sprintf("chart-exec ended with %d before the run was through\n%s", e.code, e.text)))
+		return failed(content.ReasonRunnerCrashed, strings.TrimSpace(fmt.Sprintf("chart-exec exited with code %d before the run ended\n%s", e.code, e.text)))
 	}
 }
 

@@ -117,8 +117,8 @@ func TestTheVerdictComesFromTheLastRecordAndTheExit(t *testing.T) {
 		"failure":                   {Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"},
 		"refused spec":              {Verdict: content.Failed, Reason: content.ReasonInvalidSpec, Message: "no"},
 		"refused object":            {Verdict: content.Failed, Reason: ReasonInvalidValues, Message: "no"},
-		"success with another code": {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 3 before the run was through"},
-		"silence":                   {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 0 before the run was through"},
+		"success with another code": {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec exited with code 3 before the run ended"},
+		"silence":                   {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec exited with code 0 before the run ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, name)
@@ -140,14 +140,14 @@ func TestTheVerdictComesFromTheLastRecordAndTheExit(t *testing.T) {
 func TestNothingThatIsPrintedIsARecord(t *testing.T) {
 	for _, name := range []string{"forgery", "panic"} {
 		got := newRunner(t, name).Run(t.Context(), someSpec(func(string) {}))
-		if got.Verdict != content.Failed || got.Reason != content.ReasonRunnerCrashed || !strings.Contains(got.Message, "before the run was through") {
+		if got.Verdict != content.Failed || got.Reason != content.ReasonRunnerCrashed || !strings.Contains(got.Message, "before the run ended") {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
 
 func TestACrashIsNamed(t *testing.T) {
-	want := content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 2 before the run was through\npanic: a defect"}
+	want := content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec exited with code 2 before the run ended\npanic: a defect"}
 	if got := newRunner(t, "panic").Run(t.Context(), someSpec(func(string) {})); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -85,7 +85,7 @@ func parse(data map[string][]byte) (Keys, error) {
 		keys = append(keys, Key{Number: number, Secret: secret})
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it has no key; delete it, and a new one is made")
+		return nil, errors.New("the Secret has no key; delete the Secret, and the manager makes a new one")
 	}
 	slices.SortFunc(keys, func(a, b Key) int { return cmp.Compare(b.Number, a.Number) })
 	return keys, nil

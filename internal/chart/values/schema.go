@@ -36,7 +36,7 @@ func (s *Source) check(c *chart.Chart, values, author map[string]any) error {
 	case slices.ContainsFunc(found, func(v violation) bool { return v.fixable(without, values, author) }):
 		return errors.New(text(found))
 	}
-	return invalidChart(fmt.Errorf("values.yaml of the chart or overrideValues, which no spec has changed, do not meet values.schema.json: fix them. %s", text(found)))
+	return invalidChart(fmt.Errorf("the chart's values.yaml or the watch's overrideValues violate values.schema.json, independent of the spec of a resource: correct them. %s", text(found)))
 }
 
 // violation is an error of a chart's schema about one of its values.

@@ -32,7 +32,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		"a value of the spec":               {map[string]string{"values.schema.json": sizes}, nil, map[string]any{"name": "a", "size": "big"}, false, "at '/size'"},
 		"one in a list":                     {map[string]string{"values.schema.json": sizes}, nil, map[string]any{"name": "a", "list": []any{int64(1), "b"}}, false, "at '/list/1'"},
 		"one that the spec lacks":           {map[string]string{"values.schema.json": sizes}, nil, nil, false, "name"},
-		"a default":                         {map[string]string{"values.schema.json": sizes, "values.yaml": "size: big\n"}, nil, named, true, "values.yaml of the chart or overrideValues"},
+		"a default":                         {map[string]string{"values.schema.json": sizes, "values.yaml": "size: big\n"}, nil, named, true, "the chart's values.yaml or the watch's overrideValues"},
 		"a default that the spec mends":     {map[string]string{"values.schema.json": sizes, "values.yaml": "size: big\n"}, nil, map[string]any{"name": "a", "size": int64(1)}, false, ""},
 		"a default, and the spec's own":     {map[string]string{"values.schema.json": sizes, "values.yaml": "size: big\n"}, nil, map[string]any{"name": int64(1)}, false, "at '/name'"},
 		"the spec says what a default says": {map[string]string{"values.schema.json": sizes, "values.yaml": "size: big\n"}, nil, map[string]any{"name": "a", "size": "huge"}, false, "at '/size'"},

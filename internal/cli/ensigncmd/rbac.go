@@ -83,7 +83,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	case f.prune && !f.write:
 		return cli.ExitWith(2, errors.New("--prune is for --write: add it"))
 	case f.prune && f.fromAudit != "":
-		return cli.ExitWith(2, errors.New("--prune: leave it out, because an audit log does not tell what is not needed"))
+		return cli.ExitWith(2, errors.New("--prune: leave it out with --from-audit, because an audit log does not show which rights are not needed"))
 	case f.write && f.diff != "":
 		return cli.ExitWith(2, errors.New("--write, --diff: give one of them; --diff shows what --write would change"))
 	}
@@ -144,7 +144,7 @@ func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) er
 func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, root, dir string) error {
 	project, err := rights.ReadProject(dir, f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cli.ExitWith(2, fmt.Errorf("--write: there is no directory config/rbac, which init writes; without --write the roles are printed: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("--write: the project has no directory config/rbac; leave --write out to print the roles: %w", err))
 	}
 	if err != nil {
 		return cli.ExitWith(2, fmt.Errorf("read config/rbac: %w", err))

@@ -26,7 +26,7 @@ func TestFlagsOfRBACThatExcludeEachOther(t *testing.T) {
 	for args, want := range map[string]string{
 		"--prune":                             "--prune is for --write",
 		"--write --diff config/rbac":          "give one of them",
-		"--write --prune --from-audit a.json": "an audit log does not tell what is not needed",
+		"--write --prune --from-audit a.json": "an audit log does not show which rights are not needed",
 		"a b --diff":                          "needs an argument: --diff",
 	} {
 		if _, _, err := rbac(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -42,7 +42,7 @@ func TestRBACOfAnAuditLogIsWritten(t *testing.T) {
 	scratch.Write(t, dir, map[string]string{
 		"audit.log": `{"verb":"list","user":{"username":"system:serviceaccount:ns:op"},"objectRef":{"resource":"pods"}}` + "\n",
 	})
-	if _, _, err := rbac(t, "--from-audit=audit.log", "--write"); err == nil || !strings.Contains(err.Error(), "there is no directory config/rbac, which init writes") {
+	if _, _, err := rbac(t, "--from-audit=audit.log", "--write"); err == nil || !strings.Contains(err.Error(), "the project has no directory config/rbac") {
 		t.Errorf("got %v", err)
 	}
 	scratch.Write(t, dir, map[string]string{"config/rbac/role.yaml": "kind: ClusterRole\nmetadata: {name: mine}\nrules:\n  - apiGroups: [apps]\n    resources: [deployments]\n    verbs: [get]\n"})

@@ -88,7 +88,7 @@ func (f *uninstallFlags) execute(cmd *cobra.Command) error {
 	}
 	err = r.Unforced(ctx)
 	if errors.Is(err, removal.ErrInUse) {
-		return fmt.Errorf("%w. --force (of make: FORCE=1) deletes them with their kinds: no content of finalizers runs, and what it would delete stays", err)
+		return fmt.Errorf("%w. --force (make: FORCE=1) deletes them and their CRDs without running their finalizers' content, so the objects that this content would delete remain", err)
 	}
 	return err
 }

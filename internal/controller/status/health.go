@@ -61,7 +61,7 @@ func (r Report) healthy(ready map[string]any) []metav1.Condition {
 // messageUncounted precedes the kinds of children that do not count, in the message of Ready.
 const messageUncounted = "; not watched: "
 
-// Note returns what the condition Ready says that no other condition does: why a CR is not ready although its
+// Note returns the part of the condition Ready that no other condition has: why a CR is not ready although its
 // run succeeded or was canceled, or which children do not count.
 func Note(obj *unstructured.Unstructured) string {
 	switch ready := Read(obj, Ready); {

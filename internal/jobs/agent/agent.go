@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	assignment, err := a.claim(ctx)
 	if errors.Is(err, errTaken) {
 		// The end of this pod, whichever it is, would make Kubernetes end the other one.
-		o.Logger.Info("another pod of the Job has the run; this pod does nothing until Kubernetes ends it")
+		o.Logger.Info("another pod of the Job executes the run; this pod waits until Kubernetes ends it")
 		<-ctx.Done()
 		return nil
 	}
@@ -96,7 +96,7 @@ type agent struct {
 	limit atomic.Pointer[time.Timer]
 }
 
-var errTaken = errors.New("another pod of the Job has the run")
+var errTaken = errors.New("another pod of the Job executes the run")
 
 // claim gets the assignment of this pod from the manager that has its Job.
 func (a *agent) claim(ctx context.Context) (wire.Assignment, error) {

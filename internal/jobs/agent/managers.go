@@ -212,6 +212,6 @@ func (m *managers) sayAway(why error) {
 	defer m.mu.Unlock()
 	if why != nil && time.Since(m.said) > sayInterval {
 		m.said = time.Now()
-		m.log.Info("no manager has the run of this pod now; trying again", "reason", why.Error())
+		m.log.Info("no manager knows the run of this pod now; trying again", "reason", why.Error())
 	}
 }

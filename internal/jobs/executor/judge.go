@@ -81,7 +81,7 @@ func judge(v view) situation {
 // failureOf returns the outcome of a run that has ended without a result.
 func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 	if tookTooLong(v) {
-		why := "the Job took longer than the watch's timeout and a minute"
+		why := "the Job took over a minute longer than the watch's timeout"
 		if v.waited != "" {
 			why += "; until then it waited: " + v.waited
 		}
@@ -104,7 +104,7 @@ func byOthers(job *batchv1.Job) string {
 	case job == nil || job.DeletionTimestamp != nil:
 		return "the Job was deleted by somebody"
 	case suspended(job):
-		return "the Job was suspended, as queues do to make room for others, so that its pod was deleted"
+		return "the Job was suspended, for example by a queue that needs room for other Jobs, and its pod was deleted"
 	}
 	return ""
 }

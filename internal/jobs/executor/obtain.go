@@ -101,7 +101,7 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	case existing == adopt && (!r.resumes || there.Annotations[template.ClaimAnnotation] != ""):
 		return there, nil
 	case existing == waitFor:
-		log.FromContext(ctx).Info("waiting for the Job of an earlier run with another request", "job", there.Name)
+		log.FromContext(ctx).Info("waiting for the end of the resource's earlier run, which still executes in its Job", "job", there.Name)
 		if result := x.follow(ctx, r.predecessor(), there); result.Detached {
 			return nil, context.Cause(ctx)
 		}

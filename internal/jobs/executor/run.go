@@ -101,7 +101,7 @@ func (r *run) open() {
 // ignored.
 func (r *run) predecessor() *run {
 	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
-	p.attempt.Placed = func(place, _ string) { r.place("", "an earlier run for something else ends, in "+place) }
+	p.attempt.Placed = func(place, _ string) { r.place("", "until the resource's earlier run ends, in "+place) }
 	p.open()
 	return p
 }

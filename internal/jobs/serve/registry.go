@@ -14,7 +14,7 @@ var (
 	// ErrUnknown is returned for a Job that is of no run of this manager, which may adopt it yet.
 	ErrUnknown = errors.New("no run of this manager has the Job")
 	// ErrTaken is returned to a pod whose Job has been claimed by another pod. It must not run.
-	ErrTaken = errors.New("another pod of the Job has the run")
+	ErrTaken = errors.New("another pod of the Job executes the run")
 )
 
 // Registry has the runs of a manager that have not ended. It is safe for concurrent use.

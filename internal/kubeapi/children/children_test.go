@@ -121,7 +121,7 @@ func TestAWriteWithoutAKnownResultIsNotForeign(t *testing.T) {
 	}
 	told := 0
 	for _, line := range s.log {
-		if strings.Contains(line, "the result of a run's write is not known") {
+		if strings.Contains(line, "a run wrote an object, but the API server's answer is missing") {
 			told++
 		}
 	}

@@ -276,7 +276,7 @@ func TestTheLogNamesChildrenThatDoNotCount(t *testing.T) {
 	}, func() string { return cmp.Diff(want, got) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if told := strings.Join(s.log, "\n"); strings.Count(told, "do not count for the health") != 2 || !strings.Contains(told, "configmaps") {
+	if told := strings.Join(s.log, "\n"); strings.Count(told, "does not watch children of this kind") != 2 || !strings.Contains(told, "configmaps") {
 		t.Error(told)
 	}
 }

@@ -95,7 +95,7 @@ func (c *Children) tellUncounted(watch Watch, kind Kind, why string) {
 		return
 	}
 	c.uncounted[told] = kind.Kind + " (" + why + ")"
-	c.options.Logger.Info("children of a kind do not count for the health of their resources, because they are not watched",
+	c.options.Logger.Info("the manager does not watch children of this kind, so the condition Ready of their resources ignores them",
 		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind, "reason", why)
 }
 

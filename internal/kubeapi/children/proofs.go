@@ -162,6 +162,6 @@ func (c *Children) scheduleProofs(now time.Time) {
 	c.proofs.outdated, c.proofs.lastSaved, c.recordOutdated = false, now, true
 	if len(c.proofs.children) > maxRecordedProofs && !c.proofs.toldTooMany {
 		c.proofs.toldTooMany = true
-		c.options.Logger.Info("too many children outside of the namespaces of their CRs: after a restart the drift of some is seen only once a run has written them", "children", len(c.proofs.children), "recorded", maxRecordedProofs)
+		c.options.Logger.Info("too many children are in other namespaces than their CRs: after a restart, the manager does not see changes of some of them until a run writes them again", "children", len(c.proofs.children), "recorded", maxRecordedProofs)
 	}
 }

@@ -96,7 +96,7 @@ func (c *Children) tellUnknown(write access.Write, response access.Response) {
 	c.toldUnknown[response.Unknown] = true
 	c.mu.Unlock()
 	if !told {
-		c.options.Logger.Info("the result of a run's write is not known: the next change of the object within a minute or two is taken for the run's own (further ones are counted in ensign_operator_unknown_writes_total)",
+		c.options.Logger.Info("a run wrote an object, but the API server's answer is missing: the manager takes the object's next change, for up to two minutes, for the run's own and does not run again for it (ensign_operator_unknown_writes_total counts such writes)",
 			"cause", string(response.Unknown), "code", response.Code, "verb", write.Verb, "resource", write.Resource.GroupResource().String(), "namespace", write.Namespace, "name", write.Name)
 	}
 }

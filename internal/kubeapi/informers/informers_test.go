@@ -287,7 +287,7 @@ func TestAFailingKindIsRetriedAndAffectsNoOther(t *testing.T) {
 			apierrors.NewNotFound(pods.GroupResource(), ""), apierrors.IsNotFound, "install its CustomResourceDefinition",
 		},
 		"the kind can't be listed": {
-			apierrors.NewMethodNotSupported(pods.GroupResource(), "list"), apierrors.IsMethodNotSupported, "nothing can be done",
+			apierrors.NewMethodNotSupported(pods.GroupResource(), "list"), apierrors.IsMethodNotSupported, "does not support list and watch",
 		},
 		"the credentials are wrong": {
 			apierrors.NewUnauthorized("who?"), apierrors.IsUnauthorized, "credentials",

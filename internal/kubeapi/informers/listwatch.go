@@ -89,7 +89,7 @@ func remedy(key Key, err error) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("the API server does not serve %s in version %s: install its CustomResourceDefinition or API service, if it is wanted", resource, key.Resource.Version)
 	case apierrors.IsMethodNotSupported(err):
-		return resource + " can't be listed and watched; nothing can be done about it"
+		return resource + " does not support list and watch, so the manager cannot see its changes"
 	case apierrors.IsUnauthorized(err):
 		return "look at the manager's credentials: the kubeconfig, or the token of its service account"
 	default:

@@ -85,7 +85,7 @@ func (c *Observer) RunEnded(run content.Run, result content.Result, elapsed time
 	s.reported = true
 	c.SetCold(run.Watch, true)
 	reason := c.Reason()
-	c.Logger.Info("WARNING: the runs of a watch stay cold although they may be warm, and take seconds longer for it",
+	c.Logger.Info("WARNING: warm runs are on, but the runs of this watch are all cold, and each takes seconds longer",
 		"gvk", run.Watch.String(), "runs", s.runs, "reason", reason, "remedy", remedy(reason))
 }
 
@@ -97,6 +97,6 @@ func remedy(reason string) string {
 	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:
-		return manual.ColdStarts.URL() + " says what the reason means; warm: false in watches.yaml where cold runs are meant"
+		return manual.ColdStarts.URL() + " explains the reason; to accept cold runs, set warm: false in watches.yaml"
 	}
 }

@@ -111,9 +111,9 @@ func (r *reviewer) filter(log logr.Logger, metrics http.Handler) (http.Handler, 
 		case req.Context().Err() != nil: // Nobody waits for an answer.
 		case err != nil:
 			if r.mayLog() {
-				log.Error(err, "review a reader of metrics")
+				log.Error(err, "could not check the rights of a client that reads metrics")
 			}
-			http.Error(w, "the reader could not be reviewed", http.StatusInternalServerError)
+			http.Error(w, "the manager could not check the client's rights at the API server; the manager's log has the error", http.StatusInternalServerError)
 		case status != http.StatusOK:
 			http.Error(w, http.StatusText(status), status)
 		default:

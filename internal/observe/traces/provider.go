@@ -66,7 +66,7 @@ func checkSampler(log logr.Logger) {
 			log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1", "value", os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
 		}
 	default:
-		log.Info("WARNING: all runs are traced: OTEL_TRACES_SAMPLER: allowed are always_on, always_off, traceidratio and the same with parentbased_", "value", sampler)
+		log.Info("WARNING: all runs are traced, because OTEL_TRACES_SAMPLER has an unknown value; allowed are always_on, always_off, traceidratio and the same with the prefix parentbased_", "value", sampler)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestSettingsThatAreNotUsed(t *testing.T) {
 		"OTEL_BSP_MAX_QUEUE_SIZE=99999999999":       "OTEL_BSP_MAX_QUEUE_SIZE",
 		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1":         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
 		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many":       "from 1 to",
-		"OTEL_TRACES_SAMPLER=jaeger_remote":         "all runs are traced: OTEL_TRACES_SAMPLER: allowed",
+		"OTEL_TRACES_SAMPLER=jaeger_remote":         "all runs are traced, because OTEL_TRACES_SAMPLER has an unknown value; allowed",
 		"OTEL_TRACES_SAMPLER=TraceIDRatio,10%":      "OTEL_TRACES_SAMPLER_ARG is not a number",
 		"OTEL_TRACES_SAMPLER=traceidratio,1":        "",
 		"OTEL_TRACES_SAMPLER=parentbased_always_on": "",

@@ -20,7 +20,7 @@ const (
 
 // ErrArtifactLimit is returned if an artifact would be larger than the artifacts of a CR may
 // be.
-var ErrArtifactLimit = errors.New("no room is left within the limit of artifacts")
+var ErrArtifactLimit = errors.New("the artifacts of the resource have reached their size limit")
 
 // usage knows the artifacts of ended runs and their sizes.
 type usage struct {

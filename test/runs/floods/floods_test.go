@@ -23,7 +23,7 @@ var _ = Describe("a run that prints too much", Ordered, ContinueOnFailure, func(
 		Entry("a line that opens 20 million objects", "object", "Successful", ""),
 		Entry("100 MB that Ansible displays", "display", "Successful", ""),
 		Entry("100 MB of errors past Ansible", "stderr", "Successful", ""),
-		Entry("100 MB and no end of the run", "nostats", "NoStats", `before the run was through(?s:.*)\[ERROR\]: x+`),
+		Entry("100 MB and no end of the run", "nostats", "NoStats", `before the run ended(?s:.*)\[ERROR\]: x+`),
 		Entry("an event of 20 MB", "event", "Successful", ""),
 		Entry("a failure of 20 MB, which no program of runs reports", "failed", "Failed", "unknown playbook failure"),
 		Entry("a failure with 5 million lines", "listed", "Failed", "unknown playbook failure"),
@@ -32,7 +32,7 @@ var _ = Describe("a run that prints too much", Ordered, ContinueOnFailure, func(
 		Entry("a failure of control characters", "controls", "Failed", `\\x1b\]0;\\x00\\x07`),
 		Entry("an event that is no JSON", "badjson", "Failed", "unknown playbook failure"),
 		Entry("bytes that are not strings", "bytes", "NoStats", `\\x00(?s:.*)\\u202e`),
-		Entry("a report of 200,000 hosts, which no program of runs makes", "hosts", "NoStats", "before the run was through"),
+		Entry("a report of 200,000 hosts, which no program of runs makes", "hosts", "NoStats", "before the run ended"),
 	)
 })
 

@@ -92,11 +92,11 @@ func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
 	claims, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
 	case keptKinds[kind]:
-		return "data would go with it"
+		return "its data would be deleted too"
 	case objects.IsKept(live) || wanted != nil && objects.IsKept(wanted):
 		return "it has the annotation " + objects.KeepPolicy + ": keep"
 	case kind == "StatefulSet.apps" && claims == "Delete":
-		return "its claims would go with it (persistentVolumeClaimRetentionPolicy)"
+		return "its PersistentVolumeClaims would be deleted too (persistentVolumeClaimRetentionPolicy)"
 	}
 	return ""
 }
