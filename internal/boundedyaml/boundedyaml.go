@@ -17,21 +17,26 @@ const (
 	// the document once each alias is expanded. The YAML parser bounds neither.
 	maxAliases  = 1000
 	maxExpanded = 3 << 20
-	// maxEntries bounds the number that Entries returns.
+	// maxEntries bounds the number that Entries returns for the body of a request.
 	maxEntries = 250_000
 )
 
 // alias matches each alias of a YAML document, and words in its text that look like one.
 var alias = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 
+// RequestToJSON is ToJSON for the body of a request: it is an error if YAML has more than 250,000 entries.
+func RequestToJSON(body []byte) ([]byte, error) {
+	if !json.Valid(body) && Entries(body) > maxEntries {
+		return nil, fmt.Errorf("it has more than %d lines, commas and brackets: write it as JSON", maxEntries)
+	}
+	return ToJSON(body)
+}
+
 // ToJSON converts a YAML document to JSON, and returns JSON as it is. It is an error if YAML has more
-// than 250,000 entries, more than 1000 aliases, or more than 3 MiB once they are expanded.
+// than 1000 aliases, or more than 3 MiB once they are expanded.
 func ToJSON(document []byte) ([]byte, error) {
 	if json.Valid(document) {
 		return document, nil
-	}
-	if Entries(document) > maxEntries {
-		return nil, fmt.Errorf("it has more than %d lines, commas and brackets: write it as JSON", maxEntries)
 	}
 	switch count := len(alias.FindAllIndex(document, maxAliases+1)); {
 	case count > maxAliases:

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -33,23 +34,42 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 // CauseNotSelected is in the answer NotFound about a CR that is there, but not this manager's.
 const CauseNotSelected metav1.CauseType = "NotSelected"
 
-// nameGone names the remains of the CRs of which the content has records, and which went while no
-// manager ran.
-func (s *Supervisor) nameGone(ctx context.Context, r *Reconciler) {
-	if s.Recorded == nil {
-		return
+// recordedSource makes requests of the CRs of which the content has records, and which went while no manager ran. The
+// attempt names the remains: no other one of the name, such as the first of a new CR, runs beside it.
+type recordedSource struct {
+	*Supervisor
+	*Reconciler
+}
+
+func (s recordedSource) String() string { return "records of resources" }
+
+// Start implements source.Source.
+func (s recordedSource) Start(ctx context.Context, q queue) error {
+	synced, err := s.synced(ctx)
+	if err != nil {
+		return err
 	}
+	go func() {
+		if wait.PollUntilContextCancel(ctx, syncInterval, true, synced) == nil {
+			s.request(ctx, q)
+		}
+	}()
+	return nil
+}
+
+func (s recordedSource) request(ctx context.Context, q queue) {
 	recorded, err := s.Recorded(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.Logger.Info("WARNING: cannot name the remains of resources that were deleted while no manager ran; the next start tries again", "error", err.Error())
 	}
 	for name, uid := range recorded {
-		a := &attempt{request: reconcile.Request{NamespacedName: name}, entry: &entry{state: state{version: version{uid: uid}}}}
+		request := reconcile.Request{NamespacedName: name}
 		if ctx.Err() != nil || s.Cache.Get(ctx, name, s.object()) == nil {
 			continue
 		}
-		if _, err := r.get(ctx, a.request); apierrors.IsNotFound(err) {
-			r.nameLeft(log.IntoContext(ctx, s.Logger.WithValues("object", named(a.request))), a, err)
+		if _, err := s.get(ctx, request); apierrors.IsNotFound(err) {
+			s.states.of(name).mailbox.setRecorded(uid)
+			q.Add(request)
 		}
 	}
 }

@@ -62,12 +62,16 @@ func (r *Reconciler) reportChildren(ctx context.Context, a *attempt) error {
 		a.lookBy(next)
 		return nil
 	}
-	a.state.healthWritten, a.state.fields = now, fields
+	a.state.healthWritten = now
 	var errs []error
 	for _, report := range reports {
 		errs = append(errs, r.writeInterim(ctx, a, report))
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err == nil {
+		a.state.fields = fields
+	}
+	return err
 }
 
 // childFields returns the fields of children that the status shows; nil if it shows none.

@@ -1,10 +1,14 @@
 package controller
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
@@ -131,6 +135,30 @@ func TestAFieldThatIsDroppedIsNotWrittenAgain(t *testing.T) {
 		b.mustReconcile()
 		wantEqual(t, nil, shown())
 	}
+}
+
+// A write that failed is tried again, also where the schema drops fields.
+func TestAFieldWhoseWriteFailedIsWrittenAgain(t *testing.T) {
+	watch, fails := plainWatch(), false
+	watch.StatusFrom = map[string]watches.ChildField{"readyReplicas": {Kind: "Deployment", Name: "web", Path: "{.status.readyReplicas}"}}
+	b := newBench(t, watch, widget(), interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if fails {
+			return apierrors.NewConflict(schema.GroupResource{}, "", nil)
+		}
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}})
+	related := &relation{health: Health{Known: true}}
+	b.Related = related
+	b.drops.Store(true)
+	b.mustReconcile()
+	related.shown, fails = map[string]any{"readyReplicas": int64(1)}, true
+	if _, err := b.reconcile(); err == nil {
+		t.Error("no error")
+	}
+	fails = false
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	b.mustReconcile()
+	wantEqual(t, any(int64(1)), b.stored().Object["status"].(map[string]any)["readyReplicas"])
 }
 
 // Fields of children are written while the health is not known, and leave Ready as it is. They do not delay

@@ -20,6 +20,8 @@ type mailbox struct {
 	// ran is the version that content ran for last or runs for now, and throttled the one whose run
 	// the throttle holds back: no event has to report them again. The zero version is none.
 	ran, throttled version
+	// recorded is the UID of the CR of which the content had records when the manager began to lead.
+	recorded types.UID
 	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
 	interrupt func(signal)
 }
@@ -168,9 +170,24 @@ func (m *mailbox) setThrottled(v version) {
 	m.throttled = v
 }
 
+// setRecorded says of which CR the content has records.
+func (m *mailbox) setRecorded(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recorded = uid
+}
+
+// takeRecorded returns the UID of the CR of which the content has records; "" if that is not known.
+func (m *mailbox) takeRecorded() (uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid, m.recorded = m.recorded, ""
+	return uid
+}
+
 // reset forgets the versions of a predecessor.
 func (m *mailbox) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ran, m.throttled, m.current = version{}, version{}, 0
+	m.ran, m.throttled, m.recorded, m.current = version{}, version{}, "", 0
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,6 +164,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	cr, err := r.get(ctx, a.request)
 	switch {
 	case apierrors.IsNotFound(err):
+		a.state.version.uid = cmp.Or(a.state.version.uid, a.mailbox.takeRecorded())
 		r.nameLeft(runCtx, a, err)
 		r.forget(ctx, a)
 		return nil

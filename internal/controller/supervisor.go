@@ -126,7 +126,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	ctx, cancel := s.whileServed(log.IntoContext(ctx, s.Logger))
 	defer cancel(nil)
 	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; if this lasts, the account may lack the verbs list or watch for the kind: the log has the API server's answer", s.GVK))
-	go s.awaitSync(ctx, reconciler)
+	go s.awaitSync(ctx)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	err = c.Start(ctx)
 	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), s.object()); removeErr != nil {
@@ -167,6 +167,9 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	if err == nil && r.Related != nil {
 		err = c.Watch(relatedSource{s, r, kind})
 	}
+	if err == nil && s.Recorded != nil {
+		err = c.Watch(recordedSource{s, r})
+	}
 	for _, one := range s.Sources {
 		err = errors.Join(err, c.Watch(authoredSource{s, r, one}))
 	}
@@ -184,8 +187,8 @@ type singleKindCache struct{ cache.Cache }
 // WaitForCacheSync implements cache.Cache.
 func (singleKindCache) WaitForCacheSync(context.Context) bool { return true }
 
-// awaitSync waits until the kind's cache is filled, and reports it, and the CRs that have gone.
-func (s *Supervisor) awaitSync(ctx context.Context, r *Reconciler) {
+// awaitSync waits until the kind's cache is filled, and reports it.
+func (s *Supervisor) awaitSync(ctx context.Context) {
 	synced, err := s.synced(ctx)
 	if err != nil {
 		return // The controller's own start meets the same error and reports it.
@@ -194,7 +197,6 @@ func (s *Supervisor) awaitSync(ctx context.Context, r *Reconciler) {
 		s.unready.Store(nil)
 		s.Ready(s.GVK, true)
 		s.Logger.Info("watching", "gvk", s.GVK.String())
-		s.nameGone(ctx, r)
 	}
 }
 

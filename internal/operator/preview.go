@@ -17,10 +17,15 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// OnlyDryRuns returns a transport that sends only requests that change nothing.
+// OnlyDryRuns returns a transport that sends only requests that change nothing. The body of a deletion can
+// have options, for which the API server ignores those of the URL: none is sent.
 func OnlyDryRuns(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads && r.URL.Query().Get("dryRun") != "All" {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !reads && (r.Method == http.MethodDelete || r.URL.Query().Get("dryRun") != "All") {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
 			return nil, fmt.Errorf("%s %s is not sent: it is not a dry run", r.Method, r.URL.Path)
 		}
 		return next.RoundTrip(r)

@@ -87,20 +87,30 @@ type shardsRuns struct {
 
 // Lock implements controller.RunLocks.
 func (s *shardsRuns) Lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == nil {
-		if s.live, err = s.locks.list(ctx); err != nil {
-			return nil, fmt.Errorf("look for the runs of shards: %w", err)
-		}
+	name := s.locks.prefix + string(uid)
+	live, err := s.mayBeLive(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look for the runs of shards: %w", err)
 	}
-	if name := s.locks.prefix + string(uid); s.live[name] {
+	if live {
 		if _, err := s.locks.dead(ctx, name); err != nil {
 			return nil, fmt.Errorf("wait for the run of a shard: %w", err)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.live, name)
 	}
 	return func() {}, nil
+}
+
+// mayBeLive reports whether a lock was there when this manager first looked.
+func (s *shardsRuns) mayBeLive(ctx context.Context, name string) (live bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.live, err = s.locks.list(ctx)
+	}
+	return s.live[name], err
 }
 
 // list returns the names of the locks that there are.

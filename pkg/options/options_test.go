@@ -41,7 +41,7 @@ func TestEachErrorNamesItsField(t *testing.T) {
 		"Options.RunIdleTimeout=-1s: ":                                    func(o *Options) { o.RunIdleTimeout = -time.Second },
 		"Options.MaxBackoff=10ms: allowed is 1s":                          func(o *Options) { o.MaxBackoff = 10 * time.Millisecond },
 		"Options.ArtifactsMaxBytes=1048575: ":                             func(o *Options) { o.ArtifactsMaxBytes = 1<<20 - 1 },
-		"Options.AnsibleArgs: quote":                                      func(o *Options) { o.AnsibleArgs = `--tags "it's` },
+		"Options.AnsibleArgs: the value ends inside quotes":               func(o *Options) { o.AnsibleArgs = `--tags "it's` },
 		`Options.DropEnv: invalid name of an environment variable: "A=b"`: func(o *Options) { o.DropEnv = []string{"OK", "A=b"} },
 		"Options.UserMetricsBindAddress=5050: ":                           func(o *Options) { o.UserMetricsBindAddress = "5050" },
 		"Options.TaskEvents=Some: allowed are Nothing, ":                  func(o *Options) { o.TaskEvents = "Some" },

@@ -56,7 +56,7 @@ var _ = Describe("ensign diff", func() {
 		Expect(code).To(Equal(1), said+out)
 		Expect(out).To(ContainSubstring("hello/fresh -n " + s.Namespace + ": install of release " + s.Namespace + "/fresh, revision 1\n"))
 		Expect(strings.Count(out, "\n  + ")).To(Equal(6), "everything is created")
-		Expect(out).NotTo(ContainSubstring("secret-"))
+		Expect(out).NotTo(ContainSubstring("one-secret"))
 
 		By("a release that is as it should be")
 		s.Create(ctx, cr)

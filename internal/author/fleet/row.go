@@ -88,6 +88,9 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	switch row.Outcome {
 	case Successful:
 		row.Message = cmp.Or(status.Note(cr), row.SlowedDown)
+		if row.Ready == "True" { // Kinds that do not count are less urgent.
+			row.Message = cmp.Or(row.SlowedDown, status.Note(cr))
+		}
 	case Canceled:
 		row.Message = cmp.Or(status.Note(cr), row.Message)
 	}

@@ -31,6 +31,9 @@ func Previews(ctx context.Context, o Options, c client.Client, p Previewer, name
 		return err
 	}
 	for _, s := range subjects {
+		if ctx.Err() != nil {
+			break // The others would say the same.
+		}
 		for _, note := range s.notes {
 			fmt.Fprintln(o.Err, "note:", visible.Text(note))
 		}

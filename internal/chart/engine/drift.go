@@ -108,11 +108,12 @@ func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 		if _, first := w.engine.said.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
 			continue
 		}
-		note := fmt.Sprintf("%s is patched, because server-side apply refuses it: %s", one.Name, cut(visible.Text(one.Message), limit))
-		if len(one.Warnings) > 0 {
-			note += ". The API server warns: " + strings.Join(one.Warnings, "; ")
+		refusal, warnings := w.mask.Text(visible.Text(one.Message)), w.mask.Text(strings.Join(one.Warnings, "; "))
+		note := fmt.Sprintf("%s is patched, because server-side apply refuses it: %s", one.Name, cut(refusal, limit))
+		if warnings != "" {
+			note += ". The API server warns: " + warnings
 		}
-		w.log(ctx).Info("WARNING: an object is patched, because server-side apply refuses it", "object", one.Name, "refusal", visible.Text(one.Message), "warnings", one.Warnings)
+		w.log(ctx).Info("WARNING: an object is patched, because server-side apply refuses it", "object", one.Name, "refusal", refusal, "warnings", warnings)
 		w.event(corev1.EventTypeWarning, eventPatched, "Apply", note)
 	}
 }

@@ -10,8 +10,10 @@ import (
 
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -355,5 +357,27 @@ func TestADeletionFindsTheReleaseWhateverTheStatusSays(t *testing.T) {
 	result, _ := w.run(t.Context(), cr, true)
 	if result.Outcome.Verdict != content.Succeeded || len(w.orders) != 1 || w.orders[0].Name != "r" || w.orders[0].Namespace != "ns" || len(w.releases) > 0 || w.object != nil {
 		t.Errorf("got %+v, orders %+v, %d revisions left", result.Outcome, w.orders, len(w.releases))
+	}
+}
+
+func TestTheEndOfACRLeavesTheEntryOfAnotherOneOfItsName(t *testing.T) {
+	w := newWorld(t, nil)
+	w.engine.ledger = &ledger.Store{ConfigMaps: fake.NewClientset().CoreV1().ConfigMaps("op"), Namespace: "op", Prefix: "p"}
+	cr := resource(nil, nil)
+	other := ownerOf(cr)
+	other.UID = "another"
+	for _, owner := range []order.Owner{ownerOf(cr), other} {
+		if err := w.engine.ledger.Put(t.Context(), &ledger.Entry{Owner: owner, Namespace: "ns", Name: "r", Attempt: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		w.engine.ledger.Forget(owner.UID)
+		prepared, _ := w.engine.Prepare(t.Context(), content.Request{Object: cr, Finalizing: true, Gone: true})
+		if left := prepared.Abandon(t.Context(), content.Job{Kubeconfig: w.kubeconfig}); left != "" {
+			t.Error(left)
+		}
+		kept, err := w.engine.ledger.Get(t.Context(), owner)
+		if err != nil || (kept.Name != "") != (owner == other) {
+			t.Errorf("%s: %+v, %v", owner.UID, kept, err)
+		}
 	}
 }

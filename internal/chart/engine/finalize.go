@@ -186,7 +186,9 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	if w.gone {
 		if entry, err := w.engine.ledger.Get(ctx, w.seal.Owner); err == nil && entry.Last() == nil {
-			_ = w.engine.ledger.Delete(ctx, entry) // It says that an attempt has begun, if there is one.
+			if entry.Name != "" { // An entry of another CR of the name reads as an empty one.
+				_ = w.engine.ledger.Delete(ctx, entry) // It says that an attempt has begun.
+			}
 			return ""
 		}
 	} else if w.name == "" {

@@ -85,12 +85,8 @@ func (w *preview) preview(ctx context.Context, job content.Job) (p Preview, err 
 	switch f.State {
 	case release.Foreign:
 		return p, w.duplicate(f)
-	case release.InSync:
-	case release.Drifted:
-		p.Action = "repair"
-		for _, object := range f.compared.Drifted {
-			p.Changes = append(p.Changes, object.Change())
-		}
+	case release.InSync, release.Drifted:
+		w.repairs(f, &p)
 	default:
 		err = w.deployment(ctx, job, f, &p)
 	}
@@ -98,6 +94,24 @@ func (w *preview) preview(ctx context.Context, job content.Job) (p Preview, err 
 		w.show(&p.Changes[i])
 	}
 	return p, err
+}
+
+// repairs finds the changes by a repair of drift, and the objects of which that is not known.
+func (w *preview) repairs(f found, p *Preview) {
+	if f.State == release.Drifted {
+		for _, object := range f.compared.Drifted {
+			p.Changes = append(p.Changes, object.Change())
+		}
+	}
+	for _, one := range f.compared.Refused {
+		p.Changes = append(p.Changes, objects.Change{Name: one.Name, Kind: "update", Former: true, Err: fmt.Errorf("not compared: %s", one.Message)})
+	}
+	if f.fault != nil {
+		p.Changes = append(p.Changes, objects.Change{Name: "other objects", Kind: "update", Former: true, Err: f.fault})
+	}
+	if len(p.Changes) > 0 {
+		p.Action = "repair"
+	}
 }
 
 // deployment finds the changes of an installation or upgrade.
@@ -126,6 +140,9 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 		return fmt.Errorf("render the chart: %w", err)
 	}
 	p.Hooks = rendered.Hooks
+	for i := range p.Hooks {
+		p.Hooks[i].Name = w.mask.Text(p.Hooks[i].Name)
+	}
 	d := &objects.Detector{Cluster: f.cluster, Applier: objects.Applier{
 		Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient,
 	}}
@@ -139,7 +156,7 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 // strange returns why the release may not have a live object, as Helm does; nil if it may. An upgrade keeps the
 // objects of the deployed revision.
 func (w *preview) strange(action order.Action, c objects.Change) error {
-	if c.Live == nil || c.Former && action == order.Upgrade || c.Kind != "update" || release.Marked(c.Live, w.namespace, w.name) {
+	if c.Live == nil || c.Definition || c.Former && action == order.Upgrade || c.Kind != "update" || release.Marked(c.Live, w.namespace, w.name) {
 		return nil
 	}
 	adopt := w.engine.Watch.Chart.Adopt
@@ -150,7 +167,7 @@ func (w *preview) strange(action order.Action, c objects.Change) error {
 	switch {
 	case adopt && other != "":
 		return fmt.Errorf("it belongs to %s", other)
-	case !adopt && c.Live.GetKind() != "CustomResourceDefinition":
+	case !adopt:
 		return errors.New("it is there already and belongs to no release; adopt: true in the watch takes it over")
 	}
 	return nil
@@ -172,12 +189,12 @@ func (w *preview) show(c *objects.Change) {
 			c.Kind, c.Error, c.Note = "replace", "", "by upgrade-force, unless that would delete its data: "+cause
 		}
 	case c.Kind != "keep":
-		c.Diff = w.mask.Text(diffOf(c.Live, c.Applied))
+		c.Diff = w.mask.Text(diffOf(c.Live, c.Applied, w.mask.Text))
 	}
 }
 
 // diffOf returns the difference of two objects as a unified diff of their YAML, in which values of Secrets are replaced.
-func diffOf(live, applied *unstructured.Unstructured) string {
+func diffOf(live, applied *unstructured.Unstructured, mask func(string) string) string {
 	live, applied = plain(live), plain(applied)
 	changed := changedKeys(live, applied)
 	for _, object := range []*unstructured.Unstructured{live, applied} {
@@ -186,6 +203,15 @@ func diffOf(live, applied *unstructured.Unstructured) string {
 	for _, key := range changed {
 		_ = unstructured.SetNestedField(applied.Object, "(redacted, another value)", "data", key)
 	}
+	hide := func(text string) string { // The line feeds say that the text is whole.
+		return strings.TrimSuffix(strings.TrimPrefix(mask("\n"+text+"\n"), "\n"), "\n")
+	}
+	for name, value := range applied.Object {
+		applied.Object[name] = hidden(value, live.Object[name], hide)
+	}
+	for name, value := range live.Object {
+		live.Object[name] = hidden(value, nil, hide)
+	}
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: linesOf(live), B: linesOf(applied), FromFile: "live", ToFile: "after", Context: 3,
 	})
@@ -193,6 +219,34 @@ func diffOf(live, applied *unstructured.Unstructured) string {
 		return err.Error()
 	}
 	return text
+}
+
+// hidden returns a value whose texts are hidden one by one: YAML breaks long ones into lines, and escapes characters. A
+// text that looks like the former one, and is another, is marked.
+func hidden(value, former any, hide func(string) string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields, _ := former.(map[string]any)
+		for name, inner := range value {
+			value[name] = hidden(inner, fields[name], hide)
+		}
+	case []any:
+		entries, _ := former.([]any)
+		for i, inner := range value {
+			var before any
+			if i < len(entries) {
+				before = entries[i]
+			}
+			value[i] = hidden(inner, before, hide)
+		}
+	case string:
+		text := hide(value)
+		if before, is := former.(string); is && before != value && text != value && text == hide(before) {
+			return text + " (another value)"
+		}
+		return text
+	}
+	return value
 }
 
 // changedKeys returns the keys of Secrets that both have with different values.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -100,6 +102,17 @@ func TestWhatARunWouldDo(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatCannotBeComparedIsNoObjectWithoutDifferences(t *testing.T) {
+	w := newWorld(t, nil)
+	w.annotations = map[string]string{libhandler.TypeAnnotation: "K", libhandler.NamespacedNameAnnotation: "ns/r"}
+	w.found(common.StatusDeployed).Labels = map[string]string{order.DigestLabel: w.digest()}
+	w.forbidden = http.MethodPatch
+	got, outcome := w.preview(resource(nil, nil))
+	if got == nil || len(got.Changes) != 1 || got.Changes[0].Name != "ConfigMap ns/a" || !strings.Contains(got.Changes[0].Error, "not for you") {
+		t.Errorf("got %+v, %+v", got, outcome)
+	}
+}
+
 func TestAnObjectOfNobodyIsTakenOverOnlyIfTheWatchSaysSo(t *testing.T) {
 	for adopt, want := range map[bool]string{false: "adopt: true in the watch takes it over", true: ""} {
 		w := newWorld(t, func(watch *watches.Watch) { watch.Chart.Adopt = adopt })
@@ -132,17 +145,31 @@ func TestADiffHasNoValueOfASecret(t *testing.T) {
 			"kind": "Secret", "data": data, "status": map[string]any{}, "metadata": map[string]any{"name": "a", "managedFields": []any{}, "uid": "1", "labels": map[string]any{"a": "b"}},
 		}}
 	}
-	got := diffOf(secret(map[string]any{"same": "hunter1", "other": "hunter2", "gone": "hunter3"}), secret(map[string]any{"same": "hunter1", "other": "hunter4", "new": "hunter5"}))
+	same := func(text string) string { return text }
+	got := diffOf(secret(map[string]any{"same": "hunter1", "other": "hunter2", "gone": "hunter3"}), secret(map[string]any{"same": "hunter1", "other": "hunter4", "new": "hunter5"}), same)
 	want := "--- live\n+++ after\n@@ -1,6 +1,6 @@\n data:\n-  gone: (redacted)\n-  other: (redacted)\n+  new: (redacted)\n+  other: (redacted, another value)\n   same: (redacted)\n kind: Secret\n metadata:\n"
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}
-	if got := diffOf(nil, secret(map[string]any{"new": "hunter5"})); strings.Contains(got, "hunter") || !strings.Contains(got, "+  new: (redacted)\n") {
+	if got := diffOf(nil, secret(map[string]any{"new": "hunter5"}), same); strings.Contains(got, "hunter") || !strings.Contains(got, "+  new: (redacted)\n") {
 		t.Errorf("got\n%s", got)
 	}
 	text := secret(nil)
 	text.Object["stringData"] = map[string]any{"a": "hunter6"}
-	if got := diffOf(nil, text); strings.Contains(got, "hunter") {
+	if got := diffOf(nil, text, same); strings.Contains(got, "hunter") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestADiffHasNoPartOfAValueThatYAMLBreaksOrEscapes(t *testing.T) {
+	config := func(dsn string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"dsn": "url " + dsn, "port": "http"}}}
+	}
+	const long, now = "host=db.example.com port=5432 user=application sslmode=require connect_timeout=10 password=hunter7", "http://hunter8 \U0001F511"
+	mask := values.NewMask(long, now)
+	got := mask.Text(diffOf(config(long), config(now), mask.Text))
+	want := "--- live\n+++ after\n@@ -1,4 +1,4 @@\n data:\n-  dsn: url (redacted)\n+  dsn: url (redacted) (another value)\n   port: http\n kind: ConfigMap\n"
+	if got != want {
 		t.Errorf("got\n%s", got)
 	}
 }

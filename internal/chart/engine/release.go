@@ -141,7 +141,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if w.finalizing {
 		_, _ = w.readSources(ctx, f.site) // They are not needed, but hidden.
 		spec, _ := w.cr.Object["spec"].(map[string]any)
-		w.maskPrevious(f.last(), spec)
+		w.maskPrevious(f.history, spec)
 		f.Decision = release.Decide(f.history, "", mayTake)
 		return f, nil
 	}
@@ -149,7 +149,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, err
 	}
 	f.sight = w.read
-	w.maskPrevious(f.last(), w.values.Values)
+	w.maskPrevious(f.history, w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {

@@ -184,12 +184,20 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	return result
 }
 
-// maskPrevious hides the texts of the last revision's values that are not among the present ones:
-// they may be the values of a Secret then. now is the CR's spec where the others are not known.
-func (w *work) maskPrevious(last *release.Release, now map[string]any) {
-	if last != nil && w.secret() {
-		w.mask = values.NewMask(append(slices.Clip(w.secrets), without(last.Config, now))...)
+// maskPrevious hides the texts of the values of the last revision, and of the deployed one, whose objects are live, that
+// are not among the present ones: they may be the values of a Secret then. now is the CR's spec where the others are
+// not known.
+func (w *work) maskPrevious(h release.History, now map[string]any) {
+	if !w.secret() {
+		return
 	}
+	hidden := slices.Clone(w.secrets)
+	for _, r := range []*release.Release{h.Last, h.Deployed} {
+		if r != nil {
+			hidden = append(hidden, without(r.Config, now))
+		}
+	}
+	w.mask = values.NewMask(hidden...)
 }
 
 // without returns the texts of a tree that do not stand at the same place of another one.

@@ -85,8 +85,8 @@ func (s *Store) Get(ctx context.Context, owner order.Owner) (*Entry, error) {
 	return e, nil
 }
 
-// CRs returns the CRs of a kind that have an entry, with their UIDs. It reads an entry that has none as
-// that of another kind: Get reports it.
+// CRs returns the CRs of a kind that have an entry, with their UIDs. An object without a readable entry
+// is left out: Get reports it.
 func (s *Store) CRs(ctx context.Context, kind schema.GroupKind) (map[types.NamespacedName]types.UID, error) {
 	if s.ConfigMaps == nil {
 		return nil, nil //nolint:nilnil // No CR has one.

@@ -34,9 +34,10 @@ type Change struct {
 	// Live is the object as it is, and Applied as it would be; nil where there is none.
 	Live    *unstructured.Unstructured `json:"-"`
 	Applied *unstructured.Unstructured `json:"-"`
-	// Former is true if the release has the object already.
-	Former bool  `json:"-"`
-	Err    error `json:"-"`
+	// Former is true if the release has the object already, and Definition if it is a CRD of the chart's directory crds.
+	Former     bool  `json:"-"`
+	Definition bool  `json:"-"`
+	Err        error `json:"-"`
 }
 
 // Preview returns the changes by an upgrade from the objects of the manifest before to those of the first of wanted.
@@ -54,7 +55,9 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 	for _, crd := range parsed[3] {
 		plain := *d
 		plain.ByClient = false
-		changes = append(changes, plain.preview(ctx, crd, nil, nil))
+		change := plain.preview(ctx, crd, nil, nil)
+		change.Definition = true
+		changes = append(changes, change)
 	}
 	for _, object := range made {
 		d.mark(object)

@@ -75,8 +75,8 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	}
 }
 
-// writerOf returns who changed an object, with the fields that this client alone manages; "" if that is not known.
-// Where two clients wrote in the same second, it is the one that did not write before.
+// writerOf returns who changed an object, with the fields that this client alone manages; "" if that is not known,
+// as with a write that leaves no time. Where two clients wrote in the same second, it is the one that did not write before.
 func writerOf(before, after *reduce.Object) string {
 	if before == nil || after == nil || before.Digest == after.Digest || len(after.Writers) == 0 {
 		return ""
@@ -84,6 +84,9 @@ func writerOf(before, after *reduce.Object) string {
 	i := slices.IndexFunc(after.Writers, func(w reduce.Writer) bool {
 		return !slices.ContainsFunc(before.Writers, func(former reduce.Writer) bool { return former.Manager == w.Manager })
 	})
+	if after.Written < before.Written || i < 0 && after.Written == before.Written {
+		return ""
+	}
 	return after.Writers[max(i, 0)].String()
 }
 

@@ -68,9 +68,11 @@ func TestAChangeSaysWhoMadeIt(t *testing.T) {
 	const notification = "Widget ns/w uid-w"
 	child = s.store(configMaps, edited(child, written("05", "run", "rival"), saying("other")))
 	s.notified(notification)
-	s.store(configMaps, edited(child, written("06", "editor")))
+	child = s.store(configMaps, edited(child, written("06", "editor")))
 	s.notified(notification)
-	if diff := cmp.Diff([]string{"ConfigMap ns/c changed by rival (data.rival)", "ConfigMap ns/c changed by editor"}, s.whats); diff != "" {
+	s.store(configMaps, edited(child, written("06", "editor"), saying("less"))) // It leaves no time.
+	s.notified(notification)
+	if diff := cmp.Diff([]string{"ConfigMap ns/c changed by rival (data.rival)", "ConfigMap ns/c changed by editor", "ConfigMap ns/c changed"}, s.whats); diff != "" {
 		t.Error(diff)
 	}
 }

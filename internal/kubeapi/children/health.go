@@ -186,24 +186,25 @@ func (f *followedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Obje
 	return child != old || waits
 }
 
-// noteStored notes the health of children of a watch that are in the informers' stores: of all, or of the one
-// with a UID. Their events may have come before the response to the write of the run, which makes them children.
-// The caller must hold the lock.
-func (f *followedKind) noteStored(watch schema.GroupKind, uid types.UID) {
-	if f.children.watches[watch].Health == nil {
-		return
-	}
+// noteStored notes the health of the children of a watch that are in the informers' stores. Their events may have come
+// before the response to the write of the run, which makes them children. The caller must hold the lock.
+func (f *followedKind) noteStored(watch schema.GroupKind) {
 	for _, informer := range f.informers {
 		for _, object := range informer.Store().List() {
-			child, ok := object.(*reduce.Object)
-			if !ok || uid != "" && child.UID != uid || child.Health == nil {
-				continue
-			}
-			for cr, owner := range f.owners(child) {
-				if cr.Kind == watch && f.lockedNoteHealth(cr, nil, child, false) {
-					f.children.notify(cr, owner, "")
-				}
-			}
+			f.noteOneStored(watch, object)
+		}
+	}
+}
+
+// noteOneStored is noteStored for one object of a store.
+func (f *followedKind) noteOneStored(watch schema.GroupKind, object any) {
+	child, ok := object.(*reduce.Object)
+	if !ok || child.Health == nil || f.children.watches[watch].Health == nil {
+		return
+	}
+	for cr, owner := range f.owners(child) {
+		if cr.Kind == watch && f.lockedNoteHealth(cr, nil, child, false) {
+			f.children.notify(cr, owner, "")
 		}
 	}
 }

@@ -77,10 +77,12 @@ func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write
 		return
 	}
 	f := c.followFor(watch.GVK.GroupKind(), kind)
-	if c.proveChild(cr, object, link, kind.resource().GroupResource()) {
-		f.noteStored(cr.Kind, object.GetUID())
+	informer, watched := f.informerFor(object.GetNamespace())
+	if c.proveChild(cr, object, link, kind.resource().GroupResource()) && watched {
+		stored, _, _ := informer.Store().GetByKey(storeKey(object.GetNamespace(), object.GetName()))
+		f.noteOneStored(cr.Kind, stored)
 	}
-	if _, watched := f.informerFor(object.GetNamespace()); kind.Namespaced && !watched {
+	if kind.Namespaced && !watched {
 		c.tellUncounted(watch, kind, "outside of WATCH_NAMESPACE")
 	}
 }
@@ -114,7 +116,7 @@ func (c *Children) followFor(watch schema.GroupKind, kind Kind) *followedKind {
 		c.recordOutdated = true
 		c.wakeUp()
 		delete(c.uncounted, uncounted{watch, kind.resource().GroupResource()})
-		f.noteStored(watch, "")
+		f.noteStored(watch)
 	}
 	return f
 }

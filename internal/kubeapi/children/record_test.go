@@ -101,7 +101,7 @@ func TestARecordThatMayBeReadLate(t *testing.T) {
 	s := newStage(t, Options{Record: record})
 	s.timing.saveRetry = 20 * time.Millisecond
 	s.start().listen() // Controllers don't wait for it.
-	s.logged("it watches none until a run writes one")
+	s.logged("no children are watched until a run writes to one")
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	record.set(record.all, nil)
 	s.live(secrets)

@@ -38,7 +38,7 @@ func decode(kinds *runtime.Scheme, contentType string, body []byte, kind *schema
 	switch mediaType {
 	case runtime.ContentTypeYAML:
 		var err error
-		if body, err = boundedyaml.ToJSON(body); err != nil { // It bounds aliases.
+		if body, err = boundedyaml.RequestToJSON(body); err != nil { // It bounds aliases.
 			return nil, err
 		}
 		fallthrough
@@ -144,7 +144,7 @@ func asJSON(contentType string, body []byte) ([]byte, error) {
 	case runtime.ContentTypeJSON:
 		return body, nil
 	case runtime.ContentTypeYAML:
-		return boundedyaml.ToJSON(body)
+		return boundedyaml.RequestToJSON(body)
 	case runtime.ContentTypeCBOR:
 		var object unstructured.Unstructured
 		if _, _, err := cbor.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(body, nil, &object); err != nil {

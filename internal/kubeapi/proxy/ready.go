@@ -54,7 +54,7 @@ func (p *Proxy) reportReady(w http.ResponseWriter, q *request) error {
 // decoded returns the value of a body in JSON or YAML, and nil of any other: the API server says what is
 // wrong with it.
 func decoded(body []byte) (value any) {
-	plain, err := boundedyaml.ToJSON(body) // JSON is YAML.
+	plain, err := boundedyaml.RequestToJSON(body) // JSON is YAML.
 	if err != nil || utiljson.Unmarshal(plain, &value) != nil {
 		return nil
 	}

@@ -33,6 +33,8 @@ type Object struct {
 	Health *Health
 	// Writers are the clients that wrote the object last, for people. Clients choose their names.
 	Writers []Writer
+	// Written is when they did, in seconds.
+	Written int64
 	// Fields are those that Keep names, by their path; one that is not a scalar, or is too long, is left out.
 	Fields map[string]any
 	// Status has a digest of each field of the status that Reducer was told to keep. They have
@@ -156,7 +158,8 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest the status of %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
 	}
-	return &Object{Digest: digest, Status: status, Health: healthOf(full), Fields: r.fieldsOf(full), Writers: writersOf(full.GetManagedFields()), ObjectMeta: metav1.ObjectMeta{
+	writers, written := writersOf(full.GetManagedFields())
+	return &Object{Digest: digest, Status: status, Health: healthOf(full), Fields: r.fieldsOf(full), Writers: writers, Written: written, ObjectMeta: metav1.ObjectMeta{
 		Namespace:         full.GetNamespace(),
 		Name:              full.GetName(),
 		UID:               full.GetUID(),

@@ -32,7 +32,7 @@ func readDocument(mediaType string, body []byte) (map[string]any, error) {
 }
 
 func readYAML(body []byte) (map[string]any, error) {
-	body, err := boundedyaml.ToJSON(body)
+	body, err := boundedyaml.RequestToJSON(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the object as YAML: %w", err)
 	}
