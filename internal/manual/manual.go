@@ -16,7 +16,7 @@ type Page string
 const (
 	AnsibleCore  Page = "howto-ansible-core-2.19.md"
 	ColdStarts   Page = "warm-runs.md#reasons-for-a-cold-start"
-	Finalizers   Page = "howto-finalizers.md#a-cr-that-does-not-go"
+	Finalizers   Page = "howto-finalizers.md#a-cr-stuck-in-deletion-terminating"
 	MissingRight Page = "howto-debug.md#a-right-is-missing"
 	Watches      Page = "reference-watches.md"
 )

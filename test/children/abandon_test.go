@@ -80,7 +80,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 	It("says that the namespace is being deleted, and what helps", func(ctx context.Context) {
 		cr := made(ctx, map[string]any{})
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})).To(Succeed())
-		says := And(ContainSubstring("because it is being terminated"), HaveSuffix(`/docs/howto-finalizers.md#a-cr-that-does-not-go)`), ContainSubstring(`abandon: "true" removes the finalizer`))
+		says := And(ContainSubstring("because it is being terminated"), HaveSuffix(`/docs/howto-finalizers.md#a-cr-stuck-in-deletion-terminating)`), ContainSubstring(`abandon: "true" removes the finalizer`))
 		Eventually(p.Condition(cr, "Failure")).WithContext(ctx).Should(HaveField("Message", says))
 		logs(MatchRegexp(`run failed.*abandon: .{2}true.{2} removes the finalizer`))
 		abandon(ctx, cr)
