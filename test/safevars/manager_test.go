@@ -40,7 +40,7 @@ func TestTheManagerProvesItsEnvironment(t *testing.T) {
 	faulty := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")
 	unguarded := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "unguarded")
 	const refused, accepted = "Ansible evaluated text that is marked as untrusted", "reach the API server"
-	const notGuarded = "its Python package kubernetes does not work with the operator's check of names in requests: kubernetes.dynamic.resource is of a version that is not known"
+	const notGuarded = "its Kubernetes client does not work with the operator's check of names in requests: kubernetes.dynamic.resource is of a version that is not known"
 	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		for why, test := range map[string]struct {
 			environ  []string

@@ -24,7 +24,7 @@ const minMajor, minMinor = 2, 19
 
 // ErrUnguarded is returned for an environment in whose Kubernetes client a name that a custom
 // resource has chosen could lead a request to another object.
-var ErrUnguarded = errors.New("its Python package kubernetes does not work with the operator's check of names in requests")
+var ErrUnguarded = errors.New("its Kubernetes client does not work with the operator's check of names in requests")
 
 // inspectTimeout is ample: Inspect takes 0.2 s.
 const inspectTimeout = time.Minute

@@ -34,10 +34,10 @@ type Change struct {
 	// Live is the object as it is, and Applied as it would be; nil where there is none.
 	Live    *unstructured.Unstructured `json:"-"`
 	Applied *unstructured.Unstructured `json:"-"`
-	// Former is true if the release has the object already, and Definition if it is a CRD of the chart's directory crds.
-	Former     bool  `json:"-"`
-	Definition bool  `json:"-"`
-	Err        error `json:"-"`
+	// Former is true if the release has the object already, and FromCRDs if it comes from the chart's directory crds.
+	Former   bool  `json:"-"`
+	FromCRDs bool  `json:"-"`
+	Err      error `json:"-"`
 }
 
 // Preview returns the changes by an upgrade from the objects of the manifest before to those of the first of wanted.
@@ -56,7 +56,7 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 		plain := *d
 		plain.ByClient = false
 		change := plain.preview(ctx, crd, nil, nil)
-		change.Definition = true
+		change.FromCRDs = true
 		changes = append(changes, change)
 	}
 	for _, object := range made {
