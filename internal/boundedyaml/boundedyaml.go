@@ -26,7 +26,7 @@ var alias = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 
 // RequestToJSON is ToJSON for the body of a request: it is an error if YAML has more than 250,000 entries.
 func RequestToJSON(body []byte) ([]byte, error) {
-	if !json.Valid(body) && Entries(body) > maxEntries {
+	if Entries(body) > maxEntries && !json.Valid(body) {
 		return nil, fmt.Errorf("it has more than %d lines, commas and brackets: write it as JSON", maxEntries)
 	}
 	return ToJSON(body)
