@@ -2,7 +2,7 @@ package metrics
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// TriggerHeld implements controller.Meter.
+// TriggerThrottled implements controller.Meter.
 func (m *Metrics) TriggerThrottled(watch schema.GroupVersionKind, backoff bool) {
 	by := byBucket
 	if backoff {
