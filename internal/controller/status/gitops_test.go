@@ -19,7 +19,7 @@ import (
 
 const gitopsPage = "../../../docs/howto-gitops.md"
 
-// moments are the rows of the page's table, each a CR with the status that reports have made of it. The
+// moments are what the rows of the page's table name, each a CR with the status that reports have made of it. The
 // CRD has the default of the scaffolded ones.
 func moments(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
@@ -74,7 +74,9 @@ func TestHealthInGitOps(t *testing.T) {
 	said := map[string][]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (\w+) \| (\w+) \| (\w+) \|$`).FindAllStringSubmatch(string(text), -1) {
 		kstatus, kubectl, argo := row[2], row[3], row[4]
-		said[row[1]] = []string{kstatus, kstatus, kubectl, kstatus, argo} // Helm and Flux have kstatus' words.
+		for moment := range strings.SplitSeq(row[1], "; ") {
+			said[moment] = []string{kstatus, kstatus, kubectl, kstatus, argo} // Helm and Flux have kstatus' words.
+		}
 	}
 	got := map[string][]string{}
 	for moment, cr := range moments(t) {
