@@ -138,7 +138,7 @@ type conclusion struct {
 	ended, next time.Time
 	// traceID is that of the run's trace; "" if there is none.
 	traceID string
-	// written tells the content that the conclusion is in the status; nil if it does not ask.
+	// written tells the content that the conclusion is in the status; nil if nothing ran, or once it has been called.
 	written func()
 	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
@@ -169,9 +169,8 @@ func (a *attempt) removesFinalizer() bool {
 
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {
-	lasting, may := a.work.(content.Lasting)
 	switch {
-	case may && lasting.Live():
+	case a.work != nil && a.work.Live():
 		return slots.Live
 	case a.version.deleting:
 		return slots.Urgent

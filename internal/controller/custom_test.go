@@ -21,17 +21,15 @@ import (
 
 // manifests is a kind of content that neither the controller nor its observers know: both the
 // engine and the work of a CR.
-type manifests struct{ result content.Result }
+type manifests struct {
+	content.EngineDefaults
+	content.WorkDefaults
+
+	result content.Result
+}
 
 func (m *manifests) Prepare(context.Context, content.Request) (content.Work, *content.Outcome) {
 	return m, nil
-}
-func (*manifests) Remove(string) error                         { return nil }
-func (*manifests) Labels() map[string]string                   { return nil }
-func (*manifests) Abandon(context.Context, content.Job) string { return "" }
-
-func (*manifests) Settled(context.Context, content.Job) (content.Result, bool) {
-	return content.Result{}, false
 }
 
 func (m *manifests) Run(context.Context, content.Job) content.Result {
@@ -88,7 +86,7 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 			log := eventlog.New(eventlog.Options{
 				Logger: funcr.New(func(_, args string) { lines.WriteString(args + "\n") }, funcr.Options{}), Blocks: &blocks, Level: eventlog.Tasks,
 			})
-			b.Content, b.Observers = &manifests{test.result}, []content.Observer{log, counters}
+			b.Content, b.Observers = &manifests{result: test.result}, []content.Observer{log, counters}
 			b.Access = lacking{b.Access}
 			if next := b.mustReconcile(); test.verdict == "succeeded" && next.RequeueAfter != 30*time.Minute {
 				t.Errorf("the next run is in %s", next.RequeueAfter)

@@ -32,6 +32,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		}
 		if a.conclusion.written != nil {
 			a.conclusion.written()
+			a.conclusion.written = nil // It holds the work, and the conclusion stays in the state.
 		}
 		r.announce(a)
 		r.setDue(ctx, a)

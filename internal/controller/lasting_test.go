@@ -244,11 +244,14 @@ func TestWhatWasLeftOfARunWhoseResultIsWrittenIsRemoved(t *testing.T) {
 }
 
 // elapsed is an observer that keeps how long runs took.
-type elapsed []time.Duration
+type elapsed struct {
+	content.ObserverDefaults
 
-func (*elapsed) RunStarted(content.Run) {}
+	all []time.Duration
+}
+
 func (e *elapsed) RunEnded(_ content.Run, _ content.Result, took time.Duration) {
-	*e = append(*e, took)
+	e.all = append(e.all, took)
 }
 
 // The log and the metrics show how long a run took, whichever manager began it.
@@ -263,5 +266,5 @@ func TestHowLongARunTookThatWasAdopted(t *testing.T) {
 	var took elapsed
 	b.Observers = append(b.Observers, &took)
 	b.mustReconcile()
-	wantEqual(t, elapsed{20 * time.Minute}, took)
+	wantEqual(t, []time.Duration{20 * time.Minute}, took.all)
 }

@@ -39,12 +39,12 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 	return result
 }
 
-// trace begins the trace of a run, if an observer records traces: RunEnded ends it.
+// trace begins the trace of a run, if an observer records traces. RunEnded ends it.
 func (r *Reconciler) trace(ctx context.Context, run content.Run) (context.Context, content.Run) {
 	for _, o := range r.Observers {
-		if t, traces := o.(content.Tracer); traces {
-			ctx, run.TraceID = t.Trace(ctx, run) //nolint:fatcontext // Each has its own in it, and there are few.
-		}
+		var id string
+		ctx, id = o.Trace(ctx, run) //nolint:fatcontext // One observer records traces; others return ctx.
+		run.TraceID = cmp.Or(id, run.TraceID)
 	}
 	if run.TraceID != "" {
 		ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("trace_id", run.TraceID))
@@ -55,8 +55,6 @@ func (r *Reconciler) trace(ctx context.Context, run content.Run) (context.Contex
 // forgetRuns makes the observers forget the runs of a CR that is gone.
 func (r *Reconciler) forgetRuns(object string) {
 	for _, o := range r.Observers {
-		if f, remembers := o.(content.Forgetter); remembers {
-			f.Forget(r.Watch.GVK, object)
-		}
+		o.Forget(r.Watch.GVK, object)
 	}
 }

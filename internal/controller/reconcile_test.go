@@ -71,7 +71,11 @@ func (f accessFunc) Grant(cr *unstructured.Unstructured, _ string, _ map[string]
 }
 
 // journal is an Observer that keeps what it saw.
-type journal struct{ lines, forgotten []string }
+type journal struct {
+	content.ObserverDefaults
+
+	lines, forgotten []string
+}
 
 func (j *journal) Forget(watch schema.GroupVersionKind, object string) {
 	j.forgotten = append(j.forgotten, watch.String()+" "+object)

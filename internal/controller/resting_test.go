@@ -53,7 +53,7 @@ func TestContentThatRestsIsNotLookedAt(t *testing.T) {
 		grants++
 		return nil, func() {}, nil
 	})
-	r := &resting{rests: true, manifests: manifests{content.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}}}
+	r := &resting{rests: true, manifests: manifests{result: content.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}}}
 	b.Content = r
 	step := func(why string, reconcile func(), wantAsked, wantLooked, wantGrants, wantReads int) {
 		t.Helper()

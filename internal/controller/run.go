@@ -104,11 +104,8 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady}
+	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady, written: a.work.Concluded}
 	c.canceled = result.Outcome.Verdict == content.Canceled && context.Cause(runCtx) == errCanceled //nolint:errorlint // As above.
-	if lasting, may := a.work.(content.Lasting); may {
-		c.written = lasting.Concluded
-	}
 	r.conclude(a, c)
 	return nil
 }
@@ -190,11 +187,10 @@ func (r *Reconciler) settled(ctx context.Context, a *attempt, look func() (conte
 // rests reports whether the content knows without a look that nothing has changed. Where somebody
 // asks, there is a look.
 func (a *attempt) rests() (content.Result, bool) {
-	rester, may := a.work.(content.Rester)
-	if !may || a.trigger != scheduled && a.trigger != bySelfOrChild {
+	if a.trigger != scheduled && a.trigger != bySelfOrChild {
 		return content.Result{}, false
 	}
-	return rester.Rests()
+	return a.work.Rests()
 }
 
 // describe returns the description of the attempt's run.

@@ -16,6 +16,8 @@ type traceKey struct{}
 
 // tracer is an observer that records traces, and keeps what it is told of.
 type tracer struct {
+	content.ObserverDefaults
+
 	id   string
 	told []string
 }

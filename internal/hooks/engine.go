@@ -11,13 +11,12 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Wrap returns the engine with the hooks around its runs. digest is Hooks.Digest, for the version
-// that results have.
-func Wrap(engine content.Engine, hooks Hooks, digest string) content.Engine {
+// Wrap returns the engine with the hooks around its runs.
+func Wrap(engine content.Engine, hooks Hooks) content.Engine {
 	if hooks.none() {
 		return engine
 	}
-	return &hooked{engine, hooks, digest}
+	return &hooked{engine, hooks, hooks.digest(engine.Digest())}
 }
 
 type hooked struct {
@@ -27,6 +26,9 @@ type hooked struct {
 	digest string
 }
 
+// Digest implements content.Engine.
+func (e *hooked) Digest() string { return e.digest }
+
 // Prepare implements content.Engine.
 func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
 	r.Overrides = merge(r.Overrides, e.hooks.Overrides)
@@ -34,7 +36,7 @@ func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	switch {
 	case err != nil && r.Finalizing:
 		inner, _ := e.Engine.Prepare(ctx, r) // It says what stays.
-		return &failing{inner, err}, nil
+		return &failing{inner: inner, err: err}, nil
 	case errors.As(err, &invalidAnnotationError{}):
 		return &failing{err: err}, refusal(content.ReasonInvalidAnnotation, err)
 	case isInvalidSpec(err):
@@ -50,17 +52,9 @@ func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	return &work{inner, e, r}, nil
 }
 
-// End implements content.Ender.
-func (e *hooked) End(ctx context.Context, uid string) error {
-	if ender, may := e.Engine.(content.Ender); may {
-		return ender.End(ctx, uid)
-	}
-	return nil
-}
-
 // valuesFor returns the values of the request; a finalizer that needs none gets none.
 func (e *hooked) valuesFor(ctx context.Context, r content.Request) (map[string]any, error) {
-	if f, may := e.Engine.(content.ValuelessFinalizer); r.Finalizing && may && f.FinalizesWithoutValues() {
+	if r.Finalizing && e.FinalizesWithoutValues() {
 		return r.Values, nil
 	}
 	return e.hooks.values(ctx, r)
@@ -90,26 +84,12 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	return w.Work.Settled(ctx, job)
 }
 
-// Rests implements content.Rester.
+// Rests implements content.Work.
 func (w *work) Rests() (content.Result, bool) {
-	rester, may := w.Work.(content.Rester)
-	if !may || w.misses() {
+	if w.misses() {
 		return content.Result{}, false
 	}
-	return rester.Rests()
-}
-
-// Live implements content.Lasting.
-func (w *work) Live() bool {
-	lasting, may := w.Work.(content.Lasting)
-	return may && lasting.Live()
-}
-
-// Concluded implements content.Lasting.
-func (w *work) Concluded() {
-	if lasting, may := w.Work.(content.Lasting); may {
-		lasting.Concluded()
-	}
+	return w.Work.Rests()
 }
 
 // misses reports whether a hook that is called after a run has failed, or was never called: the
@@ -163,16 +143,10 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 // failing is the work of a CR whose values could not be made. The attempt fails and is
 // repeated.
 type failing struct {
+	content.WorkDefaults
+
 	inner content.Work // nil if the work does not finalize
 	err   error
-}
-
-// Labels implements content.Work.
-func (w *failing) Labels() map[string]string { return nil }
-
-// Settled implements content.Work.
-func (w *failing) Settled(context.Context, content.Job) (content.Result, bool) {
-	return content.Result{}, false
 }
 
 // Abandon implements content.Work.

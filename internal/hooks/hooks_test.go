@@ -21,7 +21,7 @@ type values = map[string]any
 
 // world is a kind of content that notes what it is asked.
 type world struct {
-	content.Engine
+	content.EngineDefaults
 
 	digest string
 	// without is the answer to whether its finalizer needs no values.
@@ -32,14 +32,19 @@ type world struct {
 	calls   []string
 }
 
+func (w *world) Digest() string { return w.digest }
+
 func (w *world) FinalizesWithoutValues() bool { return w.without }
 
 func (w *world) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
 	w.request = r
-	return worldWork{w}, w.refuses
+	return worldWork{world: w}, w.refuses
 }
 
-type worldWork struct{ *world }
+type worldWork struct {
+	content.WorkDefaults
+	*world
+}
 
 func (w worldWork) Labels() map[string]string { return map[string]string{"a": "label"} }
 
@@ -75,7 +80,7 @@ func finalizing(r content.Request) content.Request {
 func job() content.Job { return content.Job{Working: func(string) {}} }
 
 func wrap(inner *world, h hooks.Hooks) content.Engine {
-	return hooks.Wrap(inner, h, h.Digest(inner.digest))
+	return hooks.Wrap(inner, h)
 }
 
 func overriding(t *testing.T, h *hooks.Hooks, v values) {
@@ -394,7 +399,7 @@ func TestDigest(t *testing.T) {
 		overriding(t, &h, values{"a": value})
 		return h
 	}
-	digest := func(inner string, h hooks.Hooks) string { return h.Digest(inner) }
+	digest := func(inner string, h hooks.Hooks) string { return wrap(&world{digest: inner}, h).Digest() }
 	known := map[string]string{}
 	for why, got := range map[string]string{
 		"no hooks": digest("d", hooks.Hooks{}), "an override": digest("d", overrides(1)), "another": digest("d", overrides("1")),

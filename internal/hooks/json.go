@@ -35,9 +35,9 @@ func asJSON(values map[string]any) (map[string]any, error) {
 	return converted, nil
 }
 
-// Digest returns the digest of all that runs depend on beside the CR: of the content, which is
+// digest returns the digest of all that runs depend on beside the CR: of the content, which is
 // inner, and of the hooks. It is "" if one of them is unknown.
-func (h *Hooks) Digest(inner string) string {
+func (h *Hooks) digest(inner string) string {
 	switch {
 	case inner == "", h.haveCode() && h.Version == "":
 		return ""

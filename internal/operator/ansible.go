@@ -83,7 +83,7 @@ type ansibleBackend struct {
 	userMetrics bool
 	// runDir is the directory of runs; "" if there is none.
 	runDir string
-	// digests holds controller.Reconciler.Digest for each watch.
+	// digests holds engine.Engine.ContentDigest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
 	sops      bool
@@ -91,9 +91,8 @@ type ansibleBackend struct {
 	observers []engine.Observer
 }
 
-func (*ansibleBackend) claims(w Watch) bool     { return w.Engine == nil && isAnsible(w.Watch) }
-func (a *ansibleBackend) keepsServer() bool     { return a.warm != nil }
-func (a *ansibleBackend) digest(w Watch) string { return a.digests[w.GVK] }
+func (*ansibleBackend) claims(w Watch) bool { return w.Engine == nil && isAnsible(w.Watch) }
+func (a *ansibleBackend) keepsServer() bool { return a.warm != nil }
 
 // isAnsible reports whether the content of the watch is a role or playbook.
 func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
@@ -180,8 +179,9 @@ func (a *ansibleBackend) coldRuns(counters *metrics.Metrics) *coldruns.Observer 
 // engine returns the engine that runs the role or playbook of the watch.
 func (a *ansibleBackend) engine(w Watch) (content.Engine, error) {
 	runs := ansibleRunner{a.runner}
+	digest := a.digests[w.GVK]
 	e := &engine.Engine{
-		Watch: w.Watch, Version: content.ShortVersion(a.options.Env.OperatorVersion(), a.digest(w)), Runner: runs, Observers: a.observers,
+		Watch: w.Watch, ContentDigest: digest, Version: content.ShortVersion(a.options.Env.OperatorVersion(), digest), Runner: runs, Observers: a.observers,
 		Defaults: engine.Defaults{Verbosity: a.options.AnsibleVerbosity, MaxVerbosity: a.options.MaxVerbosity, RefuseSops: a.sops},
 	}
 	if w.Job != nil {

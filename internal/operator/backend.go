@@ -26,8 +26,6 @@ type backend interface {
 	connect(c *components) error
 	// engine returns the engine that runs the content of a watch.
 	engine(w Watch) (content.Engine, error)
-	// digest returns the digest of everything beside the CR that runs of the content depend on.
-	digest(w Watch) string
 	// keepsServer reports whether a server for warm runs needs memory beside the runs.
 	keepsServer() bool
 	// close releases the resources that prepare took. All runs have ended.
@@ -98,11 +96,8 @@ func (all backends) engine(w Watch) (content.Engine, error) {
 	}
 	h := w.Hooks
 	h.Timeout = w.Timeout
-	return hooks.Wrap(engine, h, all.digest(w)), nil
+	return hooks.Wrap(engine, h), nil
 }
-
-// digest returns controller.Reconciler.Digest for the watch.
-func (all backends) digest(w Watch) string { return w.Hooks.Digest(all.of(w).digest(w)) }
 
 func (all backends) keepsServer() bool {
 	for _, one := range all {

@@ -35,9 +35,6 @@ func (*chartBackend) close() error        { return nil }
 // isChart reports whether the content of the watch is a chart.
 func isChart(w watches.Watch) bool { return w.Chart != nil }
 
-// digest returns none: after a restart, a look at the release tells whether it is as it should be.
-func (*chartBackend) digest(Watch) string { return "" }
-
 // prepare finds the program that runs Helm's actions.
 func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) error {
 	made, err := newChartRunner(c.manager.options, at)

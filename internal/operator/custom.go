@@ -17,12 +17,3 @@ func (*customBackend) close() error                                    { return 
 
 // engine returns the program's own.
 func (*customBackend) engine(w Watch) (content.Engine, error) { return w.Engine, nil }
-
-// digest returns the digest that the engine reports. Without one, each CR runs once after a
-// restart.
-func (*customBackend) digest(w Watch) string {
-	if d, knows := w.Engine.(content.Digester); knows {
-		return d.Digest()
-	}
-	return ""
-}

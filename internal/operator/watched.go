@@ -156,7 +156,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Recorder:   c.events,
 				Attempts:   c.runs,
 				Slots:      c.slotsOf(watch.Watch),
-				Digest:     c.backends.digest(watch),
+				Digest:     runs.Digest(),
 				Translates: len(watch.Hooks.Translate) > 0,
 				Clock:      clock.RealClock{},
 				NoStatus:   noStatus,

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Engine runs the content of one watch. Its methods may be called concurrently.
+// Engine runs the content of one watch. Its methods may be called concurrently. A kind of content
+// embeds EngineDefaults, which has all methods but Prepare.
 type Engine interface {
 	// Prepare makes work of a request. It returns a refusal if no run of the CR in its present form
 	// can succeed; then nothing runs until the CR changes. Work that finalizes should not be
@@ -26,6 +27,17 @@ type Engine interface {
 	// Remove deletes the files that runs of the CR left on disk, and the engine's memory of it. It
 	// is called when the CR is gone.
 	Remove(uid string) error
+	// Digest changes whenever a run may come out differently for the same CR. A CR that succeeded
+	// with the same digest does not run after a restart of the manager; "" makes every CR run once.
+	Digest() string
+	// FinalizesWithoutValues reports whether the finalizer needs no values of the CR, as the one that
+	// uninstalls a release. Then nobody translates them for it, which could fail.
+	FinalizesWithoutValues() bool
+	// End removes the remains of an earlier manager's run for the CR with the UID, and ends that
+	// run if it is running. It returns when it has ended, or with an error when ctx ends first. It
+	// is called when nothing is to run for the CR, as because it is paused or up to date. For most
+	// CRs there is nothing left. Only runs outside of the manager's process leave something.
+	End(ctx context.Context, uid string) error
 }
 
 // Request is the input for a run of content.
@@ -64,21 +76,8 @@ func (r Request) Spec() map[string]any {
 	return spec
 }
 
-// Digester is an Engine that knows what its runs depend on beside the CR.
-type Digester interface {
-	// Digest changes whenever a run may come out differently for the same CR. A CR that
-	// succeeded with the same digest does not run after a restart of the manager; "" makes
-	// every CR run once.
-	Digest() string
-}
-
-// ValuelessFinalizer is an Engine whose finalizer may not need the values of the CR, as the one
-// that uninstalls a release. Then nobody translates them for it, which could fail.
-type ValuelessFinalizer interface {
-	FinalizesWithoutValues() bool
-}
-
-// Work is the content of a watch, ready to run for one CR.
+// Work is the content of a watch, ready to run for one CR. A kind of content embeds WorkDefaults,
+// which has all methods but Run.
 type Work interface {
 	// Labels are set on the objects that the run writes; nil: none.
 	Labels() map[string]string
@@ -89,41 +88,25 @@ type Work interface {
 	// removed although it has not succeeded. It changes nothing, and ends with ctx. job has no
 	// Kubeconfig if none could be made.
 	Abandon(ctx context.Context, job Job) (left string)
-	// Run blocks until nothing of the run is left. It ends with ctx.
-	Run(ctx context.Context, job Job) Result
-}
-
-// Rester is Work that may know, without a look, that nothing is to be done.
-type Rester interface {
 	// Rests returns the result with which Settled last was true, if surely nothing has changed
 	// since of all that it looked at. It asks nobody, and is not called for a run that somebody
 	// has asked for.
 	Rests() (result Result, rests bool)
-}
-
-// ErrUnwanted is in the cause of a run's context if the CR must not have this run: it is being deleted, or its
-// finalizer is removed without a run. Any other cause means that the manager stops.
-var ErrUnwanted = errors.New("the CR must not have this run any more")
-
-// Lasting is Work whose run may outlive the manager that started it, outside of its process. When
-// its context ends, and not with ErrUnwanted, Run returns a Result that is Detached.
-type Lasting interface {
-	// Live reports whether the run is there already. Run then goes on with it, without a slot that
-	// another run could have.
+	// Run blocks until nothing of the run is left. It ends with ctx. A run outside of the manager's
+	// process may outlive the manager: when ctx ends, and not with ErrUnwanted, Run returns a Result
+	// that is Detached.
+	Run(ctx context.Context, job Job) Result
+	// Live reports whether the run is there already, because an earlier manager began it. Run then
+	// goes on with it, without a slot that another run could have.
 	Live() bool
 	// Concluded is called after Run, when its result has been written to the CR's status. It does
 	// not block for long.
 	Concluded()
 }
 
-// Ender is an Engine whose runs may outlive the manager: see Lasting.
-type Ender interface {
-	// End removes the remains of an earlier manager's run for the CR with the UID, and ends that
-	// run if it is running. It returns when it has ended, or with an error when ctx ends first. It
-	// is called when nothing is to run for the CR, as because it is paused or up to date. For most
-	// CRs there is nothing left.
-	End(ctx context.Context, uid string) error
-}
+// ErrUnwanted is in the cause of a run's context if the CR must not have this run: it is being deleted, or its
+// finalizer is removed without a run. Any other cause means that the manager stops.
+var ErrUnwanted = errors.New("the CR must not have this run any more")
 
 // Run describes a run, for its log and metrics.
 type Run struct {
@@ -147,21 +130,14 @@ type Run struct {
 }
 
 // Observer observes the runs of all kinds of content. One goroutine for each run calls its
-// methods, which must not block for long: the run waits for them.
+// methods, which must not block for long: the run waits for them. An observer that needs only some
+// of them embeds ObserverDefaults.
 type Observer interface {
+	// Trace is called before RunStarted, to begin the trace of the run. It returns ctx with the
+	// parent of the work's spans, and the ID of the trace; "" if it is not recorded.
+	Trace(ctx context.Context, run Run) (traced context.Context, id string)
 	RunStarted(run Run)
 	RunEnded(run Run, result Result, elapsed time.Duration)
-}
-
-// Tracer is an Observer that records runs as traces.
-type Tracer interface {
-	// Trace is called before RunStarted. It returns ctx with the parent of the work's spans, and
-	// the ID of the trace; "" if it is not recorded.
-	Trace(ctx context.Context, run Run) (traced context.Context, id string)
-}
-
-// Forgetter is an Observer that keeps data of CRs.
-type Forgetter interface {
 	// Forget is called when a CR is gone. object names it as Run.Object does.
 	Forget(watch schema.GroupVersionKind, object string)
 }
@@ -201,7 +177,7 @@ type Job struct {
 // Result is the result of a run, as the status shows it.
 type Result struct {
 	Outcome Outcome
-	// Detached is true if the run goes on without this manager: see Lasting. Nothing is written of
+	// Detached is true if the run goes on without this manager: see Work.Run. Nothing is written of
 	// it; the next manager does that.
 	Detached bool
 	// Version is that of the content that ran.

@@ -93,7 +93,19 @@ func TestTheLeastKindOfContent(t *testing.T) {
 	var engine content.Engine = leastEngine{}
 	work, refusal := engine.Prepare(t.Context(), content.Request{})
 	_, settled := work.Settled(t.Context(), content.Job{})
-	if refusal != nil || settled || work.Labels() != nil || work.Abandon(t.Context(), content.Job{}) == "" || engine.Remove("uid") != nil {
+	_, rests := work.Rests()
+	if refusal != nil || settled || rests || work.Live() || work.Labels() != nil || work.Abandon(t.Context(), content.Job{}) == "" {
 		t.Error("the defaults are not those of content that knows nothing")
+	}
+	work.Concluded()
+	if engine.Digest() != "" || engine.FinalizesWithoutValues() || engine.Remove("uid") != nil || engine.End(t.Context(), "uid") != nil {
+		t.Error("the defaults are not those of an engine that keeps nothing")
+	}
+}
+
+func TestTheLeastObserver(t *testing.T) {
+	var observer content.Observer = content.ObserverDefaults{}
+	if ctx, id := observer.Trace(t.Context(), content.Run{ID: "run"}); ctx != t.Context() || id != "" {
+		t.Errorf("it traces: %v, %q", ctx, id)
 	}
 }

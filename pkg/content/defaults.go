@@ -3,18 +3,32 @@ package content
 import (
 	"context"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
-// EngineDefaults are embedded in an Engine that keeps nothing of CRs. With it, a method that
-// Engine gets in a later version does not break the program.
+// EngineDefaults are embedded in an Engine: they are those of an Engine that keeps nothing of CRs,
+// and whose runs end with the manager. With it, a method that Engine gets in a later version does
+// not break the program.
 type EngineDefaults struct{}
 
 // Remove has nothing to delete.
 func (EngineDefaults) Remove(string) error { return nil }
 
-// WorkDefaults are embedded in Work that knows only by its run whether anything is to be done.
+// Digest returns "": every CR runs once after a restart of the manager.
+func (EngineDefaults) Digest() string { return "" }
+
+// FinalizesWithoutValues returns false.
+func (EngineDefaults) FinalizesWithoutValues() bool { return false }
+
+// End has nothing to end.
+func (EngineDefaults) End(context.Context, string) error { return nil }
+
+// WorkDefaults are embedded in Work: they are those of Work that knows only by its run whether
+// anything is to be done, and whose run ends with the manager.
 type WorkDefaults struct{}
 
 // Labels returns none.
@@ -27,6 +41,30 @@ func (WorkDefaults) Settled(context.Context, Job) (Result, bool) { return Result
 func (WorkDefaults) Abandon(context.Context, Job) string {
 	return "the finalizer did not succeed, so the objects and data that it deletes may remain"
 }
+
+// Rests returns false.
+func (WorkDefaults) Rests() (Result, bool) { return Result{}, false }
+
+// Live returns false.
+func (WorkDefaults) Live() bool { return false }
+
+// Concluded has nothing to do.
+func (WorkDefaults) Concluded() {}
+
+// ObserverDefaults are embedded in an Observer: each method does nothing.
+type ObserverDefaults struct{}
+
+// Trace records no trace.
+func (ObserverDefaults) Trace(ctx context.Context, _ Run) (context.Context, string) { return ctx, "" }
+
+// RunStarted does nothing.
+func (ObserverDefaults) RunStarted(Run) {}
+
+// RunEnded does nothing.
+func (ObserverDefaults) RunEnded(Run, Result, time.Duration) {}
+
+// Forget has nothing to forget.
+func (ObserverDefaults) Forget(schema.GroupVersionKind, string) {}
 
 // ResultOf returns the result of a run that ended with the error. Without one it succeeded. If ctx
 // has ended, the run was canceled. Otherwise it failed, and the message has the error's text, made

@@ -94,8 +94,8 @@ type Chart struct {
 // Custom is a watch whose kind of content the program brings.
 type Custom struct {
 	Kind Kind
-	// Engine runs the content. If it is a content.Digester too, resources that succeeded do not
-	// run again after a restart.
+	// Engine runs the content. If its Digest is not "", resources that succeeded do not run again
+	// after a restart.
 	Engine content.Engine
 	// Finalizer is the entry of metadata.finalizers by which the content runs at a deletion; "":
 	// nothing does, and children go by their owner references.

@@ -47,7 +47,11 @@ type Defaults struct {
 // Engine runs the role or playbook of one watch. The fields are set once, before the first
 // run.
 type Engine struct {
+	content.EngineDefaults
+
 	Watch watches.Watch
+	// ContentDigest is Digest.
+	ContentDigest string
 	// Version is that of the content.
 	Version  content.Version
 	Defaults Defaults
@@ -56,8 +60,11 @@ type Engine struct {
 	Observers []Observer
 }
 
-// work is the input for a run of a CR.
+// work is the input for a run of a CR. Content labels its own objects, and only a run shows whether
+// it would change anything.
 type work struct {
+	content.WorkDefaults
+
 	engine     *Engine
 	uid        string
 	finalizing bool
@@ -109,14 +116,6 @@ func (e *Engine) variableOptions(r content.Request) extravars.Options {
 		options.FinalizerVars = e.Watch.Finalizer.Vars
 	}
 	return options
-}
-
-// Labels returns none: content labels its own objects.
-func (w *work) Labels() map[string]string { return nil }
-
-// Settled returns false: only a run shows whether a role would change anything.
-func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
-	return content.Result{}, false
 }
 
 // Abandon returns the remains that are known without a run: only the content knows which objects it
@@ -179,6 +178,9 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 		MaxArtifacts: w.settings.maxArtifacts,
 	}
 }
+
+// Digest implements content.Engine.
+func (e *Engine) Digest() string { return e.ContentDigest }
 
 // Remove deletes the files that runs of the CR left on disk.
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }

@@ -23,11 +23,11 @@ type Remote interface {
 	IsLive(ctx context.Context, uid string, attempt Attempt) bool
 	// Concluded is called when the result of the CR's run has been written.
 	Concluded(uid string)
-	// End is that of content.Ender.
+	// End is that of content.Engine.
 	End(ctx context.Context, uid string) error
 }
 
-// End implements content.Ender.
+// End implements content.Engine.
 func (e *Engine) End(ctx context.Context, uid string) error {
 	if remote, is := e.Runner.(Remote); is {
 		return remote.End(ctx, uid)
@@ -59,10 +59,10 @@ func (e *Engine) remoteWork(ctx context.Context, w *work, remote Remote, r conte
 	return &remoteWork{work: w, remote: remote, attempt: attempt, live: remote.IsLive(ctx, w.uid, attempt)}
 }
 
-// Live implements content.Lasting.
+// Live implements content.Work.
 func (w *remoteWork) Live() bool { return w.live }
 
-// Concluded implements content.Lasting.
+// Concluded implements content.Work.
 func (w *remoteWork) Concluded() { w.remote.Concluded(w.uid) }
 
 // digestOf returns the digest of all that the run is asked to do. It leaves out the parts of a CR

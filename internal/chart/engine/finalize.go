@@ -24,7 +24,11 @@ const (
 	actionUninstall   = "Uninstall"
 )
 
-// FinalizesWithoutValues implements content.ValuelessFinalizer: a release is removed as it is.
+// Digest implements content.Engine. It returns "": after a restart, a look at the release tells
+// whether it is as it should be.
+func (e *Engine) Digest() string { return "" }
+
+// FinalizesWithoutValues implements content.Engine: a release is removed as it is.
 func (e *Engine) FinalizesWithoutValues() bool { return true }
 
 // finalize removes the release. Helm runs the hooks and deletes the objects. Then the manager looks

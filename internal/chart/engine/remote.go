@@ -31,11 +31,11 @@ type Remote interface {
 	Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result
 	// Concluded is called when the result of the CR's run has been written.
 	Concluded(uid string)
-	// End is that of content.Ender.
+	// End is that of content.Engine.
 	End(ctx context.Context, uid string) error
 }
 
-// End implements content.Ender.
+// End implements content.Engine.
 func (e *Engine) End(ctx context.Context, uid string) error {
 	if remote, is := e.Runner.(Remote); is {
 		return remote.End(ctx, uid)
@@ -81,10 +81,10 @@ func (w *work) digestOf(r content.Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Live implements content.Lasting.
+// Live implements content.Work.
 func (w *work) Live() bool { return w.remote.earlier }
 
-// Concluded implements content.Lasting.
+// Concluded implements content.Work.
 func (w *work) Concluded() {
 	if w.remote.Remote != nil {
 		w.remote.Concluded(string(w.cr.GetUID()))

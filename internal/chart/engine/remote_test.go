@@ -89,7 +89,7 @@ func TestWhatAnEarlierRunLeftComesBeforeTheLookAtTheRelease(t *testing.T) {
 				t.Fatal(*refusal)
 			}
 			job := content.Job{Run: content.Run{ID: "run-1"}, Kubeconfig: a.kubeconfig, Working: func(string) {}}
-			if _, settled := prepared.Settled(t.Context(), job); settled || !prepared.(content.Lasting).Live() {
+			if _, settled := prepared.Settled(t.Context(), job); settled || !prepared.Live() {
 				t.Error("what is left does not count")
 			}
 			result := prepared.Run(t.Context(), job)
@@ -116,7 +116,7 @@ func TestARunElsewhereIsCountedWrittenAndLeft(t *testing.T) {
 	if result := prepared.Run(t.Context(), job); shownAs(result) != healthy || result.Account.Start != "job" || result.Detached {
 		t.Errorf("got %+v", result)
 	}
-	prepared.(content.Lasting).Concluded()
+	prepared.Concluded()
 	if !slices.Equal(a.written, []string{"u1"}) {
 		t.Errorf("written: %q", a.written)
 	}
@@ -139,5 +139,5 @@ func TestARunElsewhereIsCountedWrittenAndLeft(t *testing.T) {
 	if err := errors.Join(a.engine.End(t.Context(), "u2"), newWorld(t, nil).engine.End(t.Context(), "u3")); err != nil || !slices.Equal(a.ended, []string{"u2"}) {
 		t.Errorf("ended: %q, %v", a.ended, err)
 	}
-	newWorld(t, nil).prepare(resource(nil, nil), false).(content.Lasting).Concluded() // Here there is nothing to tell.
+	newWorld(t, nil).prepare(resource(nil, nil), false).Concluded() // Here there is nothing to tell.
 }

@@ -36,6 +36,7 @@ type Options struct {
 
 // Observer reports the watches whose runs stay cold. It is a content.Observer.
 type Observer struct {
+	content.ObserverDefaults
 	Options
 
 	now func() time.Time
@@ -59,9 +60,6 @@ func New(o Options) *Observer {
 	}
 	return c
 }
-
-// RunStarted implements content.Observer.
-func (c *Observer) RunStarted(content.Run) {}
 
 // RunEnded implements content.Observer.
 func (c *Observer) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {

@@ -35,6 +35,8 @@ type Options struct {
 
 // Log is an observer that logs runs of any kind of content, and the job events of those that have them. It is safe for concurrent use.
 type Log struct {
+	content.ObserverDefaults
+
 	options  Options
 	failures failureHistory
 }

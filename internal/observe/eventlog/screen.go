@@ -18,6 +18,8 @@ import (
 // a failed one below it, a line for the start and the end of a run. Everything from a
 // run is shown sanitized and without control characters.
 type Screen struct {
+	content.ObserverDefaults
+
 	// Out gets each line, or block, in one Write.
 	Out     io.Writer
 	Palette terminal.Palette

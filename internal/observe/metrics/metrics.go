@@ -37,6 +37,8 @@ var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:g
 
 // Metrics has the manager's collectors. It is an observer of runs and of their job events.
 type Metrics struct {
+	content.ObserverDefaults
+
 	results     *prometheus.CounterVec
 	runs        *prometheus.CounterVec
 	durations   *prometheus.HistogramVec

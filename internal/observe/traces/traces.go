@@ -21,8 +21,10 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Traces is a content.Tracer that also records tasks and requests. It is safe for concurrent use.
+// Traces is a content.Observer that also records tasks and requests. It is safe for concurrent use.
 type Traces struct {
+	content.ObserverDefaults
+
 	tracer trace.Tracer
 
 	mu   sync.Mutex
@@ -40,7 +42,7 @@ func New(provider trace.TracerProvider) *Traces {
 	return &Traces{tracer: provider.Tracer("github.com/ensign-operator/ensign"), live: map[subject]trace.Span{}}
 }
 
-// Trace implements content.Tracer: it begins the span of a run.
+// Trace implements content.Observer: it begins the span of a run.
 func (t *Traces) Trace(ctx context.Context, run content.Run) (traced context.Context, id string) {
 	name := "run " + run.Watch.Kind
 	if run.Finalizer {
@@ -69,9 +71,6 @@ func (t *Traces) below(watch schema.GroupVersionKind, object string) (context.Co
 	}
 	return trace.ContextWithSpan(context.Background(), span), true
 }
-
-// RunStarted implements content.Observer. Trace has begun the span.
-func (*Traces) RunStarted(content.Run) {}
 
 // RunEnded implements content.Observer: it ends the span of the run.
 func (t *Traces) RunEnded(run content.Run, result content.Result, _ time.Duration) {

@@ -157,5 +157,3 @@ func TestTextsOfRunsAreFitForSpans(t *testing.T) {
 		}
 	}
 }
-
-var _ content.Tracer = &Traces{}

@@ -87,7 +87,7 @@ func serve(kind ensign.Kind, args []string) error {
 
 type engine struct{ content.EngineDefaults }
 
-// Digest implements content.Digester: what happens depends on the resource alone.
+// Digest implements content.Engine: what happens depends on the resource alone.
 func (engine) Digest() string { return "1" }
 
 // Prepare implements content.Engine.
