@@ -170,7 +170,7 @@ func (a *attempt) removesFinalizer() bool {
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {
 	switch {
-	case a.work != nil && a.work.Live():
+	case a.work != nil && a.work.Resumable():
 		return slots.Live
 	case a.version.deleting:
 		return slots.Urgent

@@ -35,11 +35,11 @@ type remote struct {
 func (r *remote) Run(context.Context, runner.Spec, func(jobevent.Event)) runner.Result {
 	panic("it is remote")
 }
-func (r *remote) Remove(string) error                                 { return nil }
-func (r *remote) IsLive(context.Context, string, engine.Attempt) bool { return r.live }
-func (r *remote) Concluded(string)                                    { r.concluded++ }
+func (r *remote) Remove(string) error                                      { return nil }
+func (r *remote) IsResumable(context.Context, string, engine.Attempt) bool { return r.live }
+func (r *remote) ResultStored(string)                                      { r.concluded++ }
 
-func (r *remote) End(_ context.Context, uid string) error {
+func (r *remote) Terminate(_ context.Context, uid string) error {
 	r.ended = append(r.ended, uid)
 	return r.endErr
 }

@@ -214,7 +214,7 @@ func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) erro
 // endLeft deletes the Job of an earlier manager if this CR must not run now, and ends
 // that run if it is live.
 func (r *Reconciler) endLeft(ctx context.Context, a *attempt) error {
-	if err := r.Content.End(ctx, string(a.cr.GetUID())); err != nil && ctx.Err() == nil {
+	if err := r.Content.Terminate(ctx, string(a.cr.GetUID())); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end the run that an earlier manager began: %w", err)
 	}
 	return context.Cause(ctx)

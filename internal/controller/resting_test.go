@@ -24,7 +24,7 @@ func (r *resting) Prepare(context.Context, content.Request) (content.Work, *cont
 	return r, nil
 }
 
-func (r *resting) Rests() (content.Result, bool) {
+func (r *resting) UpToDate() (content.Result, bool) {
 	r.asked++
 	return r.result, r.rests
 }

@@ -104,7 +104,7 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady, written: a.work.Concluded}
+	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady, written: a.work.ResultStored}
 	c.canceled = result.Outcome.Verdict == content.Canceled && context.Cause(runCtx) == errCanceled //nolint:errorlint // As above.
 	r.conclude(a, c)
 	return nil
@@ -190,7 +190,7 @@ func (a *attempt) rests() (content.Result, bool) {
 	if a.trigger != scheduled && a.trigger != bySelfOrChild {
 		return content.Result{}, false
 	}
-	return a.work.Rests()
+	return a.work.UpToDate()
 }
 
 // describe returns the description of the attempt's run.

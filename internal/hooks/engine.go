@@ -84,12 +84,12 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	return w.Work.Settled(ctx, job)
 }
 
-// Rests implements content.Work.
-func (w *work) Rests() (content.Result, bool) {
+// UpToDate implements content.Work.
+func (w *work) UpToDate() (content.Result, bool) {
 	if w.misses() {
 		return content.Result{}, false
 	}
-	return w.Work.Rests()
+	return w.Work.UpToDate()
 }
 
 // misses reports whether a hook that is called after a run has failed, or was never called: the

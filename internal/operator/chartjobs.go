@@ -52,11 +52,13 @@ func (c chartJobs) HasEarlier(ctx context.Context, uid string, attempt process.A
 	return c.jobs.HasEarlier(ctx, uid, attempt)
 }
 
-// Concluded implements chart.Remote.
-func (c chartJobs) Concluded(uid string) { c.jobs.Concluded(uid) }
+// ResultStored implements chart.Remote.
+func (c chartJobs) ResultStored(uid string) { c.jobs.ResultStored(uid) }
 
-// End implements chart.Remote.
-func (c chartJobs) End(ctx context.Context, uid string) error { return c.jobs.End(ctx, uid) }
+// Terminate implements chart.Remote.
+func (c chartJobs) Terminate(ctx context.Context, uid string) error {
+	return c.jobs.Terminate(ctx, uid)
+}
 
 // Remove implements chart.Runner.
 func (c chartJobs) Remove(uid string) error {

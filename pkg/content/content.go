@@ -33,11 +33,11 @@ type Engine interface {
 	// FinalizesWithoutValues reports whether the finalizer needs no values of the CR, as the one that
 	// uninstalls a release. Then nobody translates them for it, which could fail.
 	FinalizesWithoutValues() bool
-	// End removes the remains of an earlier manager's run for the CR with the UID, and ends that
+	// Terminate removes the remains of an earlier manager's run for the CR with the UID, and ends that
 	// run if it is running. It returns when it has ended, or with an error when ctx ends first. It
 	// is called when nothing is to run for the CR, as because it is paused or up to date. For most
 	// CRs there is nothing left. Only runs outside of the manager's process leave something.
-	End(ctx context.Context, uid string) error
+	Terminate(ctx context.Context, uid string) error
 }
 
 // Request is the input for a run of content.
@@ -88,20 +88,20 @@ type Work interface {
 	// removed although it has not succeeded. It changes nothing, and ends with ctx. job has no
 	// Kubeconfig if none could be made.
 	Abandon(ctx context.Context, job Job) (left string)
-	// Rests returns the result with which Settled last was true, if surely nothing has changed
+	// UpToDate returns the result with which Settled last was true, if surely nothing has changed
 	// since of all that it looked at. It asks nobody, and is not called for a run that somebody
 	// has asked for.
-	Rests() (result Result, rests bool)
+	UpToDate() (result Result, upToDate bool)
 	// Run blocks until nothing of the run is left. It ends with ctx. A run outside of the manager's
 	// process may outlive the manager: when ctx ends, and not with ErrUnwanted, Run returns a Result
 	// that is Detached.
 	Run(ctx context.Context, job Job) Result
-	// Live reports whether the run is there already, because an earlier manager began it. Run then
+	// Resumable reports whether the run is there already, because an earlier manager began it. Run then
 	// goes on with it, without a slot that another run could have.
-	Live() bool
-	// Concluded is called after Run, when its result has been written to the CR's status. It does
+	Resumable() bool
+	// ResultStored is called after Run, when its result has been written to the CR's status. It does
 	// not block for long.
-	Concluded()
+	ResultStored()
 }
 
 // ErrUnwanted is in the cause of a run's context if the CR must not have this run: it is being deleted, or its

@@ -93,12 +93,12 @@ func TestTheLeastKindOfContent(t *testing.T) {
 	var engine content.Engine = leastEngine{}
 	work, refusal := engine.Prepare(t.Context(), content.Request{})
 	_, settled := work.Settled(t.Context(), content.Job{})
-	_, rests := work.Rests()
-	if refusal != nil || settled || rests || work.Live() || work.Labels() != nil || work.Abandon(t.Context(), content.Job{}) == "" {
+	_, upToDate := work.UpToDate()
+	if refusal != nil || settled || upToDate || work.Resumable() || work.Labels() != nil || work.Abandon(t.Context(), content.Job{}) == "" {
 		t.Error("the defaults are not those of content that knows nothing")
 	}
-	work.Concluded()
-	if engine.Digest() != "" || engine.FinalizesWithoutValues() || engine.Remove("uid") != nil || engine.End(t.Context(), "uid") != nil {
+	work.ResultStored()
+	if engine.Digest() != "" || engine.FinalizesWithoutValues() || engine.Remove("uid") != nil || engine.Terminate(t.Context(), "uid") != nil {
 		t.Error("the defaults are not those of an engine that keeps nothing")
 	}
 }

@@ -24,8 +24,8 @@ func (EngineDefaults) Digest() string { return "" }
 // FinalizesWithoutValues returns false.
 func (EngineDefaults) FinalizesWithoutValues() bool { return false }
 
-// End has nothing to end.
-func (EngineDefaults) End(context.Context, string) error { return nil }
+// Terminate has nothing to end.
+func (EngineDefaults) Terminate(context.Context, string) error { return nil }
 
 // WorkDefaults are embedded in Work: they are those of Work that knows only by its run whether
 // anything is to be done, and whose run ends with the manager.
@@ -42,14 +42,14 @@ func (WorkDefaults) Abandon(context.Context, Job) string {
 	return "the finalizer did not succeed, so the objects and data that it deletes may remain"
 }
 
-// Rests returns false.
-func (WorkDefaults) Rests() (Result, bool) { return Result{}, false }
+// UpToDate returns false.
+func (WorkDefaults) UpToDate() (Result, bool) { return Result{}, false }
 
-// Live returns false.
-func (WorkDefaults) Live() bool { return false }
+// Resumable returns false.
+func (WorkDefaults) Resumable() bool { return false }
 
-// Concluded has nothing to do.
-func (WorkDefaults) Concluded() {}
+// ResultStored has nothing to do.
+func (WorkDefaults) ResultStored() {}
 
 // ObserverDefaults are embedded in an Observer: each method does nothing.
 type ObserverDefaults struct{}

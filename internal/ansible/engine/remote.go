@@ -18,19 +18,19 @@ type Remote interface {
 	// RunRemote is Run with further input for a run outside of the process. If a run that has
 	// started already does the requested work, RunRemote goes on with that one.
 	RunRemote(ctx context.Context, spec runner.Spec, attempt Attempt, observe func(jobevent.Event)) runner.Result
-	// IsLive reports whether RunRemote would go on with a run that has started already. It may
+	// IsResumable reports whether RunRemote would go on with a run that has started already. It may
 	// wait, until ctx ends, for the data that it needs for that.
-	IsLive(ctx context.Context, uid string, attempt Attempt) bool
-	// Concluded is called when the result of the CR's run has been written.
-	Concluded(uid string)
-	// End is that of content.Engine.
-	End(ctx context.Context, uid string) error
+	IsResumable(ctx context.Context, uid string, attempt Attempt) bool
+	// ResultStored is called when the result of the CR's run has been written.
+	ResultStored(uid string)
+	// Terminate is that of content.Engine.
+	Terminate(ctx context.Context, uid string) error
 }
 
-// End implements content.Engine.
-func (e *Engine) End(ctx context.Context, uid string) error {
+// Terminate implements content.Engine.
+func (e *Engine) Terminate(ctx context.Context, uid string) error {
 	if remote, is := e.Runner.(Remote); is {
-		return remote.End(ctx, uid)
+		return remote.Terminate(ctx, uid)
 	}
 	return nil
 }
@@ -42,9 +42,9 @@ type Attempt = process.Attempt
 type remoteWork struct {
 	*work
 
-	remote  Remote
-	attempt Attempt
-	live    bool
+	remote    Remote
+	attempt   Attempt
+	resumable bool
 }
 
 func (e *Engine) remoteWork(ctx context.Context, w *work, remote Remote, r content.Request) *remoteWork {
@@ -56,14 +56,14 @@ func (e *Engine) remoteWork(ctx context.Context, w *work, remote Remote, r conte
 		attempt.Placed = job.Placed
 		return remote.RunRemote(ctx, spec, attempt, observe)
 	}
-	return &remoteWork{work: w, remote: remote, attempt: attempt, live: remote.IsLive(ctx, w.uid, attempt)}
+	return &remoteWork{work: w, remote: remote, attempt: attempt, resumable: remote.IsResumable(ctx, w.uid, attempt)}
 }
 
-// Live implements content.Work.
-func (w *remoteWork) Live() bool { return w.live }
+// Resumable implements content.Work.
+func (w *remoteWork) Resumable() bool { return w.resumable }
 
-// Concluded implements content.Work.
-func (w *remoteWork) Concluded() { w.remote.Concluded(w.uid) }
+// ResultStored implements content.Work.
+func (w *remoteWork) ResultStored() { w.remote.ResultStored(w.uid) }
 
 // digestOf returns the digest of all that the run is asked to do. It leaves out the parts of a CR
 // that change without a new run, such as its status and its resourceVersion, although variables

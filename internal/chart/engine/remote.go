@@ -29,16 +29,16 @@ type Remote interface {
 	// Resume returns when nothing of an earlier run executes any more, with the result of one that was
 	// asked for the same; nil: there is none. It needs no order.
 	Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result
-	// Concluded is called when the result of the CR's run has been written.
-	Concluded(uid string)
-	// End is that of content.Engine.
-	End(ctx context.Context, uid string) error
+	// ResultStored is called when the result of the CR's run has been written.
+	ResultStored(uid string)
+	// Terminate is that of content.Engine.
+	Terminate(ctx context.Context, uid string) error
 }
 
-// End implements content.Engine.
-func (e *Engine) End(ctx context.Context, uid string) error {
+// Terminate implements content.Engine.
+func (e *Engine) Terminate(ctx context.Context, uid string) error {
 	if remote, is := e.Runner.(Remote); is {
-		return remote.End(ctx, uid)
+		return remote.Terminate(ctx, uid)
 	}
 	return nil
 }
@@ -81,13 +81,13 @@ func (w *work) digestOf(r content.Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Live implements content.Work.
-func (w *work) Live() bool { return w.remote.earlier }
+// Resumable implements content.Work.
+func (w *work) Resumable() bool { return w.remote.earlier }
 
-// Concluded implements content.Work.
-func (w *work) Concluded() {
+// ResultStored implements content.Work.
+func (w *work) ResultStored() {
 	if w.remote.Remote != nil {
-		w.remote.Concluded(string(w.cr.GetUID()))
+		w.remote.ResultStored(string(w.cr.GetUID()))
 	}
 }
 

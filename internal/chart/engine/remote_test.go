@@ -41,9 +41,9 @@ func (a *afar) Resume(context.Context, runner.Spec, process.Attempt) *content.Re
 	return left()
 }
 
-func (a *afar) Concluded(uid string) { a.written = append(a.written, uid) }
+func (a *afar) ResultStored(uid string) { a.written = append(a.written, uid) }
 
-func (a *afar) End(_ context.Context, uid string) error {
+func (a *afar) Terminate(_ context.Context, uid string) error {
 	a.ended = append(a.ended, uid)
 	return nil
 }
@@ -89,7 +89,7 @@ func TestWhatAnEarlierRunLeftComesBeforeTheLookAtTheRelease(t *testing.T) {
 				t.Fatal(*refusal)
 			}
 			job := content.Job{Run: content.Run{ID: "run-1"}, Kubeconfig: a.kubeconfig, Working: func(string) {}}
-			if _, settled := prepared.Settled(t.Context(), job); settled || !prepared.Live() {
+			if _, settled := prepared.Settled(t.Context(), job); settled || !prepared.Resumable() {
 				t.Error("what is left does not count")
 			}
 			result := prepared.Run(t.Context(), job)
@@ -116,7 +116,7 @@ func TestARunElsewhereIsCountedWrittenAndLeft(t *testing.T) {
 	if result := prepared.Run(t.Context(), job); shownAs(result) != healthy || result.Account.Start != "job" || result.Detached {
 		t.Errorf("got %+v", result)
 	}
-	prepared.Concluded()
+	prepared.ResultStored()
 	if !slices.Equal(a.written, []string{"u1"}) {
 		t.Errorf("written: %q", a.written)
 	}
@@ -136,8 +136,8 @@ func TestARunElsewhereIsCountedWrittenAndLeft(t *testing.T) {
 	if len(requests) != 3 {
 		t.Errorf("got %v", requests)
 	}
-	if err := errors.Join(a.engine.End(t.Context(), "u2"), newWorld(t, nil).engine.End(t.Context(), "u3")); err != nil || !slices.Equal(a.ended, []string{"u2"}) {
+	if err := errors.Join(a.engine.Terminate(t.Context(), "u2"), newWorld(t, nil).engine.Terminate(t.Context(), "u3")); err != nil || !slices.Equal(a.ended, []string{"u2"}) {
 		t.Errorf("ended: %q, %v", a.ended, err)
 	}
-	newWorld(t, nil).prepare(resource(nil, nil), false).Concluded() // Here there is nothing to tell.
+	newWorld(t, nil).prepare(resource(nil, nil), false).ResultStored() // Here there is nothing to tell.
 }

@@ -97,9 +97,9 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 	}
 }
 
-// Rests returns the result of the last comparison while neither the records of the release nor its
+// UpToDate returns the result of the last comparison while neither the records of the release nor its
 // values or objects have changed since. The result keeps the open points of the comparison.
-func (w *work) Rests() (content.Result, bool) {
+func (w *work) UpToDate() (content.Result, bool) {
 	if w.engine.Informers == nil || w.finalizing || w.requested || w.fault != nil {
 		return content.Result{}, false
 	}

@@ -91,7 +91,7 @@ func newInformedWorld(t *testing.T, change func(*watches.Watch)) (*world, *infor
 // rests asks whether the CR's release rests, as the controller does before it looks.
 func (w *world) rests(cr *unstructured.Unstructured, finalizing bool) (content.Result, bool) {
 	w.t.Helper()
-	return w.prepare(cr, finalizing).Rests()
+	return w.prepare(cr, finalizing).UpToDate()
 }
 
 func TestAReleaseRestsWhileNothingChanges(t *testing.T) {

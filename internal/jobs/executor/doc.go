@@ -16,7 +16,7 @@
 // Content that has to know what an earlier run left before it can say what it asks for, such as a chart,
 // calls Resume first: then nothing of an earlier run executes any more.
 //
-// A Job stays until its result is in the CR's status: see Concluded.
+// A Job stays until its result is in the CR's status: see ResultStored.
 //
 // It does not decide when something runs, authenticate anybody, or write statuses.
 //

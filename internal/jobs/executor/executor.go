@@ -159,8 +159,8 @@ func (x *Runner) Remove(uid string) error {
 	return nil
 }
 
-// IsLive implements engine.Remote.
-func (x *Runner) IsLive(ctx context.Context, uid string, attempt engine.Attempt) bool {
+// IsResumable implements engine.Remote.
+func (x *Runner) IsResumable(ctx context.Context, uid string, attempt engine.Attempt) bool {
 	if !x.waitUntilKnown(ctx) {
 		return false
 	}
@@ -168,8 +168,8 @@ func (x *Runner) IsLive(ctx context.Context, uid string, attempt engine.Attempt)
 	return err == nil && x.forExisting(job, attempt, "") != remove
 }
 
-// Concluded implements engine.Remote.
-func (x *Runner) Concluded(uid string) {
+// ResultStored implements engine.Remote.
+func (x *Runner) ResultStored(uid string) {
 	x.mu.Lock()
 	job, has := x.ended[uid]
 	delete(x.ended, uid)
@@ -182,8 +182,8 @@ func (x *Runner) Concluded(uid string) {
 	}
 }
 
-// End implements engine.Remote.
-func (x *Runner) End(ctx context.Context, uid string) error {
+// Terminate implements engine.Remote.
+func (x *Runner) Terminate(ctx context.Context, uid string) error {
 	if !x.waitUntilKnown(ctx) {
 		return context.Cause(ctx)
 	}

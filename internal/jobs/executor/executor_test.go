@@ -230,7 +230,7 @@ func TestARunInAJob(t *testing.T) {
 	if _, err := b.client.BatchV1().Jobs("ops").Get(t.Context(), job.Name, metav1.GetOptions{}); err != nil {
 		t.Errorf("the Job went before its result was written: %v", err)
 	}
-	x.Concluded("u")
+	x.ResultStored("u")
 	b.noJob()
 	for _, action := range b.client.Actions() {
 		deletion, is := action.(clienttesting.DeleteActionImpl)
@@ -264,7 +264,7 @@ func TestTheNextManagerAdoptsALiveRun(t *testing.T) {
 	}
 	next := b.manager(t.Context())
 	attempt := engine.Attempt{Request: "r", Interrupted: true}
-	if !next.IsLive(t.Context(), "u", attempt) || next.IsLive(t.Context(), "u", engine.Attempt{Request: "r"}) || next.IsLive(t.Context(), "v", attempt) {
+	if !next.IsResumable(t.Context(), "u", attempt) || next.IsResumable(t.Context(), "u", engine.Attempt{Request: "r"}) || next.IsResumable(t.Context(), "v", attempt) {
 		t.Error("it does not say which runs are live")
 	}
 	result = b.begin(t.Context(), next, attempt, "run-2")
@@ -408,7 +408,7 @@ func TestAPodThatHasLostItsJobIsEndedToo(t *testing.T) {
 	if _, err := b.client.CoreV1().Pods("ops").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.manager(t.Context()).End(t.Context(), "u"); err != nil {
+	if err := b.manager(t.Context()).Terminate(t.Context(), "u"); err != nil {
 		t.Error(err)
 	}
 	if left, err := b.client.CoreV1().Pods("ops").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
@@ -441,7 +441,7 @@ func TestADeletionThatMeetsAConflictIsRepeated(t *testing.T) {
 // What an earlier manager has left for a CR that is to have no run is ended, and waited for.
 func TestWhatIsLeftIsEnded(t *testing.T) {
 	b := newBench(t)
-	if err := b.manager(t.Context()).End(t.Context(), "u"); err != nil {
+	if err := b.manager(t.Context()).Terminate(t.Context(), "u"); err != nil {
 		t.Errorf("nothing is left: %v", err)
 	}
 	first, stop := context.WithCancel(t.Context())
@@ -453,7 +453,7 @@ func TestWhatIsLeftIsEnded(t *testing.T) {
 	b.pod(job, "pod-1", "{phase: Running}")
 	next := b.manager(t.Context())
 	ended := make(chan error)
-	go func() { ended <- next.End(t.Context(), "u") }()
+	go func() { ended <- next.Terminate(t.Context(), "u") }()
 	b.noJob()
 	select {
 	case err := <-ended:
@@ -556,7 +556,7 @@ func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 	if _, removed := x.ended["u"]; removed {
 		t.Error("the Job is removed when the failure is written")
 	}
-	x.Concluded("u")
+	x.ResultStored("u")
 	result = b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-2")
 	scratchWait(b, func() *bool { // The next run removes it, and not the result.
 		for _, action := range b.client.Actions() {
@@ -577,7 +577,7 @@ func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 	if got := b.end(result); got.Outcome.Verdict != content.Succeeded {
 		t.Errorf("got %+v", got)
 	}
-	x.Concluded("u")
+	x.ResultStored("u")
 	b.noJob()
 }
 
@@ -730,7 +730,7 @@ func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
 			}
 			if result == nil {
 				b.noJob()
-			} else if x.Concluded("u"); x.HasEarlier(t.Context(), "u", engine.Attempt{Request: "r"}) {
+			} else if x.ResultStored("u"); x.HasEarlier(t.Context(), "u", engine.Attempt{Request: "r"}) {
 				t.Error("a run whose result is written is left")
 			}
 		})
