@@ -20,12 +20,12 @@ type Objects = map[schema.GroupVersionKind][]types.NamespacedName
 // Related follows the objects that belong to CRs: their children, and the objects to which
 // their specs refer.
 type Related interface {
-	// Follow calls changed, one call at a time, for each CR of the watch of which an object
+	// Subscribe calls changed, one call at a time, for each CR of the watch of which an object
 	// changed, until ctx ends. It returns when the watches that an earlier manager had are started.
 	// uid is "" if the object does not say which CR of the name it belongs to. The third argument
 	// names the object in the log, and is "" if only the status of children has changed. current is
 	// how many children have become Current for kstatus.
-	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string, current int))
+	Subscribe(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string, current int))
 	// Health returns the health of a CR's children. When it changes, changed is called without a text.
 	Health(watch schema.GroupVersionKind, cr types.NamespacedName) Health
 	// StatusFrom returns the fields of children that the status shows, by the key of the status; nil for one

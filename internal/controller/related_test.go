@@ -40,7 +40,7 @@ func (r *relation) StatusFrom(schema.GroupVersionKind, types.NamespacedName) map
 	return r.shown
 }
 
-func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string, int)) {
+func (r *relation) Subscribe(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string, int)) {
 	changed(request.NamespacedName, r.news, "Secret ns/s changed", 0)
 }
 

@@ -72,7 +72,7 @@ func (n relatedSource) Start(ctx context.Context, q queue) error {
 		return err
 	}
 	q = withPriority(q, slots.Changed)
-	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string, current int) {
+	n.Related.Subscribe(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string, current int) {
 		n.states.mailboxOf(name).noteCurrent(current)
 		if marked := what != "" && mark(name, uid, what); marked || what == "" || current > 0 { // Health alone leads to a look, and to no run.
 			q.Add(reconcile.Request{NamespacedName: name})

@@ -12,7 +12,7 @@ import (
 )
 
 // OnAdd implements toolscache.ResourceEventHandler.
-func (f *followedKind) OnAdd(object any, initial bool) {
+func (f *watchedKind) OnAdd(object any, initial bool) {
 	if after, ok := object.(*reduce.Object); ok {
 		f.handleChange(nil, after, initial)
 	}
@@ -20,7 +20,7 @@ func (f *followedKind) OnAdd(object any, initial bool) {
 
 // OnUpdate implements toolscache.ResourceEventHandler. After a new list, the two objects may
 // be different ones with the same name.
-func (f *followedKind) OnUpdate(oldObject, newObject any) {
+func (f *watchedKind) OnUpdate(oldObject, newObject any) {
 	before, known := oldObject.(*reduce.Object)
 	after, ok := newObject.(*reduce.Object)
 	switch {
@@ -34,7 +34,7 @@ func (f *followedKind) OnUpdate(oldObject, newObject any) {
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (f *followedKind) OnDelete(object any) {
+func (f *watchedKind) OnDelete(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
@@ -45,7 +45,7 @@ func (f *followedKind) OnDelete(object any) {
 
 // handleChange notifies the CRs that the change concerns, if it is foreign to them. before is
 // nil for an object that is new, after for one that is deleted.
-func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) {
+func (f *watchedKind) handleChange(before, after *reduce.Object, initial bool) {
 	object := after
 	if after == nil {
 		object = before
@@ -91,7 +91,7 @@ func writerOf(before, after *reduce.Object) string {
 }
 
 // tellOwners notifies the CRs that own an object of its health and of the fields that their status shows.
-func (f *followedKind) tellOwners(before, after *reduce.Object, initial bool) {
+func (f *watchedKind) tellOwners(before, after *reduce.Object, initial bool) {
 	current := 0
 	if before != nil && after != nil && before.Health != nil && after.Health == nil {
 		current = 1
@@ -105,7 +105,7 @@ func (f *followedKind) tellOwners(before, after *reduce.Object, initial bool) {
 
 // statusConcerns reports whether the object's status has changed in a field that counts for the
 // CR, which refers to the object. It does not matter who wrote the status.
-func (f *followedKind) statusConcerns(cr ledger.CR, before, after *reduce.Object) bool {
+func (f *watchedKind) statusConcerns(cr ledger.CR, before, after *reduce.Object) bool {
 	c, kind := f.children, schema.GroupKind{Group: f.kind.Group, Kind: f.kind.Kind}
 	fields := c.watches[cr.Kind].StatusFields[kind]
 	if before == nil || after == nil || !slices.ContainsFunc(fields, func(field string) bool { return before.Status[field] != after.Status[field] }) {
@@ -132,7 +132,7 @@ func mergeCRs(a, b map[ledger.CR]types.UID) map[ledger.CR]types.UID {
 
 // concernedCRs returns the CRs that own the object or refer to it, with their UIDs where the
 // object names them. The object may be nil.
-func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.UID {
 	found := map[ledger.CR]types.UID{}
 	if object == nil {
 		return found
@@ -150,7 +150,7 @@ func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.U
 }
 
 // lockedOwners is owners for a caller that does not hold the lock.
-func (f *followedKind) lockedOwners(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) lockedOwners(object *reduce.Object) map[ledger.CR]types.UID {
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	return f.owners(object)
@@ -159,7 +159,7 @@ func (f *followedKind) lockedOwners(object *reduce.Object) map[ledger.CR]types.U
 // notifiedUID returns the UID of a CR that a child names more than once: by the UIDs a and b,
 // each of which may be "". It returns "", which stands for the CR that exists now, where the
 // child belongs to a CR and to its predecessor.
-func (f *followedKind) notifiedUID(child, a, b types.UID) types.UID {
+func (f *watchedKind) notifiedUID(child, a, b types.UID) types.UID {
 	switch {
 	case f.inheritedChildren[child], a != "" && b != "" && a != b:
 		return ""
@@ -172,7 +172,7 @@ func (f *followedKind) notifiedUID(child, a, b types.UID) types.UID {
 
 // setInherited notes whether a run has written a child of its CR's predecessor. The garbage
 // collector may delete such a child, and its deletion must trigger a reconcile of the CR.
-func (f *followedKind) setInherited(child types.UID, inherited bool) {
+func (f *watchedKind) setInherited(child types.UID, inherited bool) {
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	if !inherited {
@@ -185,9 +185,9 @@ func (f *followedKind) setInherited(child types.UID, inherited bool) {
 	f.inheritedChildren[child] = true
 }
 
-// isFollowedFor reports whether the kind is followed for the owner's watch. The caller must
+// isWatchedFor reports whether the kind is watched for the owner's watch. The caller must
 // hold the lock.
-func (f *followedKind) isFollowedFor(watch Watch, owner owner) bool {
+func (f *watchedKind) isWatchedFor(watch Watch, owner owner) bool {
 	_, used := f.uses[owner.cr.Kind]
 	return used && watch.triggersReconcile(f.kind.Namespaced, owner.link)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// defaultUnusedKindTimeout is how long a kind without children stays followed.
+	// defaultUnusedKindTimeout is how long a kind without children stays watched.
 	defaultUnusedKindTimeout = 10 * time.Minute
 	// recordTimeout is how long a controller's start waits for the record of an earlier manager.
 	recordTimeout = 10 * time.Second
@@ -43,8 +43,8 @@ type Watch struct {
 	StatusFields reduce.StatusFields
 }
 
-// WatchedKind is the kind of a watch. Namespaced is true where its CRs have a namespace.
-type WatchedKind = struct {
+// Scope is the kind of a watch. Namespaced is true where its CRs have a namespace.
+type Scope = struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
 }
@@ -100,7 +100,7 @@ type timing struct {
 	proofs time.Duration
 }
 
-// Children follows the children of CRs, and the objects to which CRs refer. It is a
+// Children watches the children of CRs, and the objects to which CRs refer. It is a
 // manager.Runnable and an access.WriteObserver.
 type Children struct {
 	options Options
@@ -108,20 +108,20 @@ type Children struct {
 	watches map[schema.GroupKind]Watch
 	queues  map[schema.GroupKind]*notificationQueue
 	ledger  ledger.Ledger
-	// recordLoaded is closed once the kinds of the record are followed, or cannot be read soon.
+	// recordLoaded is closed once the kinds of the record are watched, or cannot be read soon.
 	recordLoaded chan struct{}
 	// wake starts the next round of the loop in Start at once.
 	wake chan struct{}
 
 	mu    sync.Mutex
-	kinds map[schema.GroupResource]*followedKind
-	// refused has the time since when the API server does not allow a kind to be followed.
+	kinds map[schema.GroupResource]*watchedKind
+	// refused has the time since when the API server does not allow a kind to be watched.
 	refused    map[schema.GroupResource]time.Time
 	references references
 	proofs     proofs
 	healths    healths
 	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
-	// the watch's controller calls Follow.
+	// the watch's controller calls Subscribe.
 	namespaced map[schema.GroupKind]bool
 
 	// recordOutdated is true where savedKinds may differ from the kinds to be saved.
@@ -144,7 +144,7 @@ type Children struct {
 	uncounted map[uncounted]string
 }
 
-// New returns Children that follow no kinds yet.
+// New returns Children that watch no kinds yet.
 func New(o Options) *Children {
 	if o.UnusedKindTimeout == 0 {
 		o.UnusedKindTimeout = defaultUnusedKindTimeout
@@ -156,7 +156,7 @@ func New(o Options) *Children {
 		queues:       map[schema.GroupKind]*notificationQueue{},
 		recordLoaded: make(chan struct{}),
 		wake:         make(chan struct{}, 1),
-		kinds:        map[schema.GroupResource]*followedKind{},
+		kinds:        map[schema.GroupResource]*watchedKind{},
 		refused:      map[schema.GroupResource]time.Time{},
 		references:   newReferences(),
 		namespaced:   map[schema.GroupKind]bool{},
@@ -209,9 +209,9 @@ func (c *Children) wakeUp() {
 // may be no such CR.
 type Changed = func(cr types.NamespacedName, uid types.UID, what string, current int)
 
-// Follow returns once the kinds of the record are watched, or after 10 seconds. From then on
+// Subscribe returns once the kinds of the record are watched, or after 10 seconds. From then on
 // it calls changed, one call at a time, for the CRs of the watch, until ctx ends.
-func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed Changed) {
+func (c *Children) Subscribe(ctx context.Context, watch Scope, changed Changed) {
 	queue := c.queues[watch.GVK.GroupKind()]
 	if queue == nil {
 		return
@@ -235,7 +235,7 @@ func (c *Children) notify(cr ledger.CR, uid types.UID, what string) {
 	}
 }
 
-// kindName returns the kind of a followed resource, or the resource's own name.
+// kindName returns the kind of a watched resource, or the resource's own name.
 func (c *Children) kindName(resource schema.GroupResource) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

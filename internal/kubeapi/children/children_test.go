@@ -181,7 +181,7 @@ func TestAnEndedNamespaceIsGone(t *testing.T) {
 	}
 }
 
-func TestWhichKindsAreFollowed(t *testing.T) {
+func TestWhichKindsAreWatched(t *testing.T) {
 	plain := Watch{GVK: widgets, Dependents: true}
 	for why, test := range map[string]struct {
 		watch    Watch
@@ -216,8 +216,8 @@ func TestWhichKindsAreFollowed(t *testing.T) {
 				test.edit(&write, &answer)
 			}
 			s.BeforeWrite(session(), write)(answer)
-			if got := s.isFollowed(test.resource); got != test.want {
-				t.Errorf("followed: %v", got)
+			if got := s.isWatched(test.resource); got != test.want {
+				t.Errorf("watched: %v", got)
 			}
 		})
 	}
@@ -225,8 +225,8 @@ func TestWhichKindsAreFollowed(t *testing.T) {
 		s := newStage(t, Options{Watches: []Watch{{GVK: gadgets, Dependents: true}}})
 		child := object("ConfigMap", "c", ownedBy(widgets, "w"))
 		s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
-		if s.isFollowed(configMaps) {
-			t.Error("followed")
+		if s.isWatched(configMaps) {
+			t.Error("watched")
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestAChangeNotifiesTheCRsItConcerns(t *testing.T) {
 	s.live(roles)
 	s.store(configMaps, object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("s") }))
 	s.notified("Widget ns/a", "Widget ns/b uid-b")
-	// ClusterRoles are followed for gadgets alone.
+	// ClusterRoles are watched for gadgets alone.
 	s.store(roles, object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("r") }))
 	s.notified("Gadget ns/g")
 	// Without its annotations the object is no child of ns/a any more.
@@ -282,7 +282,7 @@ func TestAChangeNotifiesTheCRsItConcerns(t *testing.T) {
 	s.notified("Widget ns/b uid-b")
 }
 
-func TestNotificationsWaitForFollow(t *testing.T) {
+func TestNotificationsWaitForSubscribe(t *testing.T) {
 	s := newStage(t, Options{}).start()
 	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), saying("one")))
 	s.live(configMaps)
@@ -295,7 +295,7 @@ func TestNotificationsWaitForFollow(t *testing.T) {
 		return len(s.queues[widgets.GroupKind()].waiting) == 2
 	}, func() string { return "no notification" })
 	s.listen().notified("Widget ns/w", "Widget ns/last")
-	s.Follow(t.Context(), WatchedKind{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
+	s.Subscribe(t.Context(), Scope{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
 }
 
 func TestTheRecordOutlivesTheManager(t *testing.T) {
@@ -314,21 +314,21 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 	next.timing.refusalGrace = 200 * time.Millisecond
 	next.refuse("clusterroles", apierrors.NewForbidden(roles.GroupResource(), "", nil))
 	next.start().listen()
-	if !next.isFollowed(configMaps) {
-		t.Error("the kind is not followed when controllers start")
+	if !next.isWatched(configMaps) {
+		t.Error("the kind is not watched when controllers start")
 	}
 	next.live(configMaps)
 	next.remove(configMaps, object("ConfigMap", "c"))
 	next.notified("Widget ns/w uid-w")
 	next.logged("cannot watch the kind")
 	next.eventually(func() bool { return slices.Equal(record.of(widgets), want[:1]) }, func() string { return cmp.Diff(want[:1], record.of(widgets)) })
-	if next.isFollowed(roles) {
-		t.Error("a forbidden kind is still followed")
+	if next.isWatched(roles) {
+		t.Error("a forbidden kind is still watched")
 	}
 	// A run that writes one does not begin that anew at once.
 	next.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
-	if next.isFollowed(roles) {
-		t.Error("a forbidden kind is followed again")
+	if next.isWatched(roles) {
+		t.Error("a forbidden kind is watched again")
 	}
 }
 
@@ -336,15 +336,15 @@ func TestAKindThatIsNotWantedAnyMoreLeavesTheRecord(t *testing.T) {
 	record := &memoryRecord{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}}, "Other.g.io": {{Version: "v1", Resource: "pods"}}}}
 	s := newStage(t, Options{Record: record, Watches: []Watch{{GVK: widgets}}}).start()
 	s.eventually(func() bool { return len(record.of(widgets)) == 0 }, func() string { return "still recorded" })
-	if s.isFollowed(configMaps) {
-		t.Error("followed")
+	if s.isWatched(configMaps) {
+		t.Error("watched")
 	}
 	if len(record.of(schema.GroupVersionKind{Group: "g.io", Kind: "Other"})) != 1 {
 		t.Error("the record of another operator has gone")
 	}
 }
 
-func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
+func TestAKindWithoutChildrenIsWatchedNoLonger(t *testing.T) {
 	record := &memoryRecord{}
 	const timeout = time.Hour
 	s := newStage(t, Options{Record: record, UnusedKindTimeout: timeout}).start().listen()
@@ -366,21 +366,21 @@ func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 	s.notified("Widget ns/w uid-w")
 	has(configMaps, false)
 	s.maintain(time.Now().Add(timeout / 2))
-	if !s.isFollowed(configMaps) {
-		t.Error("a kind is followed no longer that had children a while ago")
+	if !s.isWatched(configMaps) {
+		t.Error("a kind is watched no longer that had children a while ago")
 	}
 	s.maintain(time.Now().Add(2 * timeout))
-	if s.isFollowed(configMaps) {
-		t.Error("still followed")
+	if s.isWatched(configMaps) {
+		t.Error("still watched")
 	}
 	s.eventually(func() bool { return len(record.of(widgets)) == 1 }, func() string { return cmp.Diff(1, record.of(widgets)) })
-	if !s.isFollowed(secrets) {
-		t.Error("a kind with a child is not followed")
+	if !s.isWatched(secrets) {
+		t.Error("a kind with a child is not watched")
 	}
 	s.store(secrets, edited(kept, saying("two")))
 	s.notified("Widget ns/w uid-w")
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
-	if !s.isFollowed(configMaps) {
+	if !s.isWatched(configMaps) {
 		t.Error("a new child does not bring its kind back")
 	}
 }
@@ -394,14 +394,14 @@ func TestOneKindsFailureHarmsNoOther(t *testing.T) {
 	s.live(configMaps)
 	s.remove(configMaps, child)
 	s.notified("Widget ns/w")
-	if !s.isFollowed(roles) {
+	if !s.isWatched(roles) {
 		t.Error("a kind that is down was given up")
 	}
 	s.refuse("clusterroles", nil)
 	s.live(roles)
 }
 
-func TestNamespacesLimitWhatIsFollowed(t *testing.T) {
+func TestNamespacesLimitWhatIsWatched(t *testing.T) {
 	s := newStage(t, Options{Namespaces: []string{"ns", "other"}}).start().listen()
 	here := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
 	far := s.runWrites(configMaps, object("ConfigMap", "c", inNamespace("far"), annotatedFor(widgets, "ns/w")))
@@ -523,7 +523,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.refuse("secrets", apierrors.NewServiceUnavailable("down"))
 		s.start().listen()
 		s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}})
-		s.eventually(func() bool { return s.isFollowed(secrets) }, func() string { return "not followed" })
+		s.eventually(func() bool { return s.isWatched(secrets) }, func() string { return "not watched" })
 		s.Children.mu.Lock()
 		s.kinds[secrets.GroupResource()].since = time.Now().Add(-time.Minute)
 		s.Children.mu.Unlock()
@@ -579,7 +579,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 				kind.since = time.Now().Add(-time.Hour)
 			}
 			for _, f := range s.kinds {
-				s.unfollow(f.kind.resource().GroupResource(), f)
+				s.unwatch(f.kind.resource().GroupResource(), f)
 			}
 			s.Children.mu.Unlock()
 			if got := s.State(t.Context(), widgets, w, to); got != "Secret ns/s absent\n" {

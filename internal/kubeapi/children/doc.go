@@ -2,11 +2,11 @@
 // object to which the CR refers.
 //
 // The API proxy reports the writes of runs to Children (access.WriteObserver). When a run has
-// written a child, Children follows the child's kind with an informer from then on. It saves the
-// kinds that it follows in a record, so that the next manager follows them from its start. The
+// written a child, Children watches the child's kind with an informer from then on. It saves the
+// kinds that it watches in a record, so that the next manager watches them from its start. The
 // informers keep each object in the form that package reduce gives it. Package ledger separates the
 // writes of a CR's own run from foreign changes. A foreign change becomes a notification in the
-// queue of the CR's watch, where it stays until the watch's controller calls Follow.
+// queue of the CR's watch, where it stays until the watch's controller calls Subscribe.
 //
 // A child outside of its CR's namespace counts only if a run is known to have written it
 // (proofs.go): its annotations could be a tenant's. The record has these proofs, too.
@@ -17,7 +17,7 @@
 // # Gotchas
 //
 //   - An owner reference does not say whether its owner is namespaced. Until a controller has
-//     called Follow, a child's owner stands for two possible CRs.
+//     called Subscribe, a child's owner stands for two possible CRs.
 //   - An informer's store is ahead of the events that its handlers get. A child that is absent
 //     from the store may have a deletion event under way.
 //   - A kind is watched in one version only.

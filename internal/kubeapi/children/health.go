@@ -81,7 +81,7 @@ func (h *healths) remove(cr ledger.CR, key childKey) {
 	}
 }
 
-// Health returns the health of a CR's children. It is called again for a CR, by the function of Follow
+// Health returns the health of a CR's children. It is called again for a CR, by the function of Subscribe
 // with no text, when the result has changed or becomes known.
 func (c *Children) Health(watch schema.GroupVersionKind, name types.NamespacedName) Health {
 	cr := ledger.CR{Kind: watch.GroupKind(), NamespacedName: name}
@@ -151,14 +151,14 @@ func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
 
 // noteHealth notes the effect of a change of a child on the health of its CR, and reports whether
 // the CR has to be told. The change may end the wait until the health is known.
-func (f *followedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+func (f *watchedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	return f.lockedNoteHealth(cr, before, after, initial)
 }
 
 // lockedNoteHealth is noteHealth for a caller that holds the lock.
-func (f *followedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+func (f *watchedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
 	c := f.children
 	rule := c.watches[cr.Kind].Health
 	if rule == nil {
@@ -188,7 +188,7 @@ func (f *followedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Obje
 
 // noteStored notes the health of the children of a watch that are in the informers' stores. Their events may have come
 // before the response to the write of the run, which makes them children. The caller must hold the lock.
-func (f *followedKind) noteStored(watch schema.GroupKind) {
+func (f *watchedKind) noteStored(watch schema.GroupKind) {
 	for _, informer := range f.informers {
 		for _, object := range informer.Store().List() {
 			f.noteOneStored(watch, object)
@@ -197,7 +197,7 @@ func (f *followedKind) noteStored(watch schema.GroupKind) {
 }
 
 // noteOneStored is noteStored for one object of a store.
-func (f *followedKind) noteOneStored(watch schema.GroupKind, object any) {
+func (f *watchedKind) noteOneStored(watch schema.GroupKind, object any) {
 	child, ok := object.(*reduce.Object)
 	if !ok || child.Health == nil || f.children.watches[watch].Health == nil {
 		return
@@ -220,7 +220,7 @@ func (c *Children) tellHealth(now time.Time) {
 	}
 }
 
-// dropHealth forgets the children of a resource that is not followed any more. The caller must hold the lock.
+// dropHealth forgets the children of a resource that is not watched any more. The caller must hold the lock.
 func (c *Children) dropHealth(resource schema.GroupResource) {
 	for cr, all := range c.healths.sick {
 		for key := range all {
@@ -234,7 +234,7 @@ func (c *Children) dropHealth(resource schema.GroupResource) {
 
 // owners returns the CRs of which an object is a child, with their UIDs where the object names them. The
 // caller must hold the lock.
-func (f *followedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
 	found := map[ledger.CR]types.UID{}
 	if object == nil {
 		return found
@@ -242,7 +242,7 @@ func (f *followedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
 	c := f.children
 	for _, owner := range namedOwners(object) {
 		namespaced, known := c.namespaced[owner.cr.Kind]
-		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+		if !f.isWatchedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
 			continue
 		}
 		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
@@ -254,7 +254,7 @@ func (f *followedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
 }
 
 // owns reports whether an object is a child of the CR. The caller must hold the lock.
-func (f *followedKind) owns(cr ledger.CR, object *reduce.Object) bool {
+func (f *watchedKind) owns(cr ledger.CR, object *reduce.Object) bool {
 	_, is := f.owners(object)[cr]
 	return is
 }

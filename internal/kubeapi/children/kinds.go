@@ -31,16 +31,16 @@ func (k Kind) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// followedKind is a kind that informers follow, in one version. The lock of Children guards its
+// watchedKind is a kind that informers watch, in one version. The lock of Children guards its
 // fields.
-type followedKind struct {
+type watchedKind struct {
 	children  *Children
 	kind      Kind
 	informers []namespaceInformer
 	since     time.Time
 	// refusedSince is the time since when the API server refuses it; zero where it does not.
 	refusedSince time.Time
-	// uses has the watches for which the kind is followed, and when a CR of each last had a child
+	// uses has the watches for which the kind is watched, and when a CR of each last had a child
 	// of the kind. lastReferenced is when a CR last referred to the kind, lastAsked when Known or
 	// KnownSeries was last asked for an object of it.
 	uses                      map[schema.GroupKind]time.Time
@@ -50,15 +50,15 @@ type followedKind struct {
 	inheritedChildren map[types.UID]bool
 }
 
-// namespaceInformer follows the kind in one namespace.
+// namespaceInformer watches the kind in one namespace.
 type namespaceInformer struct {
 	namespace string // "" for all namespaces, and for a cluster-scoped kind.
 	*informers.Informer
 	release func()
 }
 
-// followChildKind follows the kind of a child, if the child's changes may trigger a reconcile.
-func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write, object *unstructured.Unstructured, link ownerLink) {
+// watchChildKind watches the kind of a child, if the child's changes may trigger a reconcile.
+func (c *Children) watchChildKind(watch Watch, cr ledger.CR, write access.Write, object *unstructured.Unstructured, link ownerLink) {
 	kind := Kind{Group: write.Resource.Group, Version: write.Resource.Version, Kind: object.GetKind(), Resource: write.Resource.Resource, Namespaced: object.GetNamespace() != ""}
 	if isEvent(write.Resource) {
 		return
@@ -76,7 +76,7 @@ func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write
 		c.tellUncounted(watch, kind, refusedWatch)
 		return
 	}
-	f := c.followFor(watch.GVK.GroupKind(), kind)
+	f := c.watchFor(watch.GVK.GroupKind(), kind)
 	informer, watched := f.informerFor(object.GetNamespace())
 	if c.proveChild(cr, object, link, kind.resource().GroupResource()) && watched {
 		stored, _, _ := informer.Store().GetByKey(storeKey(object.GetNamespace(), object.GetName()))
@@ -101,15 +101,15 @@ func (c *Children) tellUncounted(watch Watch, kind Kind, why string) {
 		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind, "reason", why)
 }
 
-// isEvent reports whether the resource is that of Events. They are never followed: a CR owns
+// isEvent reports whether the resource is that of Events. They are never watched: a CR owns
 // its Events, and they expire.
 func isEvent(resource schema.GroupVersionResource) bool {
 	return resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io")
 }
 
-// followFor follows a kind for the children of a watch's CRs. The caller must hold the lock.
-func (c *Children) followFor(watch schema.GroupKind, kind Kind) *followedKind {
-	f := c.follow(kind)
+// watchFor watches a kind for the children of a watch's CRs. The caller must hold the lock.
+func (c *Children) watchFor(watch schema.GroupKind, kind Kind) *watchedKind {
+	f := c.watchKind(kind)
 	_, used := f.uses[watch]
 	f.uses[watch] = time.Now()
 	if !used {
@@ -121,18 +121,18 @@ func (c *Children) followFor(watch schema.GroupKind, kind Kind) *followedKind {
 	return f
 }
 
-// follow returns the followed kind, and begins to follow it where nobody has. A resource is
-// followed in one version, because all versions have the same objects: the first one that was
+// watchKind returns the watched kind, and begins to watch it where nobody has. A resource is
+// kindOf in one version, because all versions have the same objects: the first one that was
 // asked for and that the API server serves. The caller must hold the lock.
-func (c *Children) follow(kind Kind) *followedKind {
+func (c *Children) watchKind(kind Kind) *watchedKind {
 	resource, now := kind.resource(), time.Now()
-	f := &followedKind{children: c, kind: kind, since: now, uses: map[schema.GroupKind]time.Time{}}
+	f := &watchedKind{children: c, kind: kind, since: now, uses: map[schema.GroupKind]time.Time{}}
 	if other := c.kinds[resource.GroupResource()]; other != nil {
 		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
 			return other
 		}
 		f.uses, other.uses, f.lastReferenced, f.lastAsked, f.inheritedChildren = other.uses, nil, other.lastReferenced, other.lastAsked, other.inheritedChildren
-		c.unfollow(resource.GroupResource(), other)
+		c.unwatch(resource.GroupResource(), other)
 	}
 	c.kinds[resource.GroupResource()] = f
 	namespaces := []string{""}
@@ -147,7 +147,7 @@ func (c *Children) follow(kind Kind) *followedKind {
 	return f
 }
 
-// maintain unfollows the kinds that the API server refuses or that nobody uses any more.
+// maintain stops watching the kinds that the API server refuses or that nobody uses any more.
 func (c *Children) maintain(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *Children) maintain(now time.Time) {
 		}
 		f.refreshUses(now)
 		if timeout := c.options.UnusedKindTimeout; len(f.uses) == 0 && now.Sub(f.lastReferenced) > timeout && now.Sub(f.lastAsked) > timeout {
-			c.unfollow(resource, f)
+			c.unwatch(resource, f)
 		}
 	}
 	if now.Sub(c.lastSweep) > c.options.UnusedKindTimeout {
@@ -181,8 +181,8 @@ func (c *Children) maintain(now time.Time) {
 	}
 }
 
-// unfollow ends following a kind. The caller must hold the lock.
-func (c *Children) unfollow(resource schema.GroupResource, f *followedKind) {
+// unwatch stops watching a kind. The caller must hold the lock.
+func (c *Children) unwatch(resource schema.GroupResource, f *watchedKind) {
 	delete(c.kinds, resource)
 	c.ledger.DropResource(resource)
 	c.dropHealth(resource)
@@ -195,7 +195,7 @@ func (c *Children) unfollow(resource schema.GroupResource, f *followedKind) {
 
 // lastingRefusal returns the API server's refusal once it has lasted for refusalGrace; nil before
 // that. The caller must hold the lock.
-func (f *followedKind) lastingRefusal(now time.Time) error {
+func (f *watchedKind) lastingRefusal(now time.Time) error {
 	err := f.refusal()
 	switch {
 	case err == nil:
@@ -209,7 +209,7 @@ func (f *followedKind) lastingRefusal(now time.Time) error {
 }
 
 // refusal returns an error if the API server refuses the kind in every namespace at present.
-func (f *followedKind) refusal() error {
+func (f *watchedKind) refusal() error {
 	var refusal error
 	for _, informer := range f.informers {
 		err := informer.Err()
@@ -227,8 +227,8 @@ func isRefusal(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// informerFor returns the informer of a namespace; false if the namespace is not followed.
-func (f *followedKind) informerFor(namespace string) (namespaceInformer, bool) {
+// informerFor returns the informer of a namespace; false if the namespace is not watched.
+func (f *watchedKind) informerFor(namespace string) (namespaceInformer, bool) {
 	i := slices.IndexFunc(f.informers, func(n namespaceInformer) bool { return n.namespace == "" || n.namespace == namespace })
 	if i < 0 {
 		return namespaceInformer{}, false
@@ -236,13 +236,13 @@ func (f *followedKind) informerFor(namespace string) (namespaceInformer, bool) {
 	return f.informers[i], true
 }
 
-func (f *followedKind) synced() bool {
+func (f *watchedKind) synced() bool {
 	return !slices.ContainsFunc(f.informers, func(n namespaceInformer) bool { return !n.Synced() })
 }
 
 // refreshUses updates the times in uses, and removes the watches that have had no child of the
 // kind for UnusedKindTimeout. The caller must hold the lock.
-func (f *followedKind) refreshUses(now time.Time) {
+func (f *watchedKind) refreshUses(now time.Time) {
 	if !f.synced() {
 		return
 	}
@@ -262,11 +262,11 @@ func (f *followedKind) refreshUses(now time.Time) {
 }
 
 // hasChildOf reports whether any CR of the watch has a child of the kind.
-func (f *followedKind) hasChildOf(watch schema.GroupKind) bool {
+func (f *watchedKind) hasChildOf(watch schema.GroupKind) bool {
 	for _, informer := range f.informers {
 		for _, object := range informer.Store().List() {
 			child, ok := object.(*reduce.Object)
-			if ok && slices.ContainsFunc(namedOwners(child), func(o owner) bool { return o.cr.Kind == watch && f.isFollowedFor(f.children.watches[watch], o) }) {
+			if ok && slices.ContainsFunc(namedOwners(child), func(o owner) bool { return o.cr.Kind == watch && f.isWatchedFor(f.children.watches[watch], o) }) {
 				return true
 			}
 		}

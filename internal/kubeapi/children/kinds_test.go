@@ -14,7 +14,7 @@ import (
 )
 
 // As while an API server starts, which knows no roles and bindings yet.
-func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
+func TestAKindThatIsRefusedForAMomentIsStillWatched(t *testing.T) {
 	record := &memoryRecord{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}}}}
 	for why, refusal := range map[string]error{
 		"it is forbidden":  apierrors.NewForbidden(configMaps.GroupResource(), "", nil),
@@ -40,7 +40,7 @@ func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
 	}
 }
 
-func TestABlacklistCountsForWhatAnEarlierManagerFollowed(t *testing.T) {
+func TestABlacklistCountsForWhatAnEarlierManagerWatched(t *testing.T) {
 	record := &memoryRecord{}
 	before := newStage(t, Options{Record: record}).start()
 	before.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
@@ -49,14 +49,14 @@ func TestABlacklistCountsForWhatAnEarlierManagerFollowed(t *testing.T) {
 
 	s := newStage(t, Options{Record: record, Watches: []Watch{{GVK: widgets, Dependents: true, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}}}}}).start()
 	s.live(secrets)
-	if s.isFollowed(configMaps) {
-		t.Error("a kind of the blacklist is followed")
+	if s.isWatched(configMaps) {
+		t.Error("a kind of the blacklist is watched")
 	}
 	want := []Kind{{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}}
 	s.eventually(func() bool { return slices.Equal(record.of(widgets), want) }, func() string { return cmp.Diff(want, record.of(widgets)) })
 }
 
-func TestAWriteKeepsItsKindFollowed(t *testing.T) {
+func TestAWriteKeepsItsKindWatched(t *testing.T) {
 	s := newStage(t, Options{})
 	child := object("ConfigMap", "c", ownedBy(widgets, "w"))
 	write := func() {
@@ -72,7 +72,7 @@ func TestAWriteKeepsItsKindFollowed(t *testing.T) {
 }
 
 // As after an upgrade of its definition.
-func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
+func TestAKindWhoseVersionHasGoneIsWatchedInAnother(t *testing.T) {
 	record := &memoryRecord{all: map[string][]Kind{
 		"Widget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},
 		"Gadget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},

@@ -59,7 +59,7 @@ func (c *Children) KnownSeries(kind string, resource schema.GroupVersionResource
 }
 
 func (c *Children) liveStore(kind string, resource schema.GroupVersionResource, namespace string) (toolscache.Indexer, bool) {
-	f := c.followAsked(kind, resource, namespace != "")
+	f := c.watchAsked(kind, resource, namespace != "")
 	if f == nil {
 		return nil, false
 	}
@@ -70,9 +70,9 @@ func (c *Children) liveStore(kind string, resource schema.GroupVersionResource, 
 	return informer.Store(), true
 }
 
-// followAsked returns the kind of a resource, which it begins to follow; nil while the API server
+// watchAsked returns the kind of a resource, which it begins to watch; nil while the API server
 // does not allow that.
-func (c *Children) followAsked(kind string, resource schema.GroupVersionResource, namespaced bool) *followedKind {
+func (c *Children) watchAsked(kind string, resource schema.GroupVersionResource, namespaced bool) *watchedKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if since, ok := c.refused[resource.GroupResource()]; ok && time.Since(since) < refusedBackoff && c.kinds[resource.GroupResource()] == nil {
@@ -80,7 +80,7 @@ func (c *Children) followAsked(kind string, resource schema.GroupVersionResource
 	}
 	f := c.kinds[resource.GroupResource()]
 	if f == nil {
-		f = c.follow(Kind{Group: resource.Group, Version: resource.Version, Kind: kind, Resource: resource.Resource, Namespaced: namespaced})
+		f = c.watchKind(Kind{Group: resource.Group, Version: resource.Version, Kind: kind, Resource: resource.Resource, Namespaced: namespaced})
 	}
 	f.lastAsked = time.Now()
 	return f

@@ -25,7 +25,7 @@ func (s *stage) known(stored *unstructured.Unstructured) Known {
 
 func TestWhatIsKnownDiffersWithWhatOthersChange(t *testing.T) {
 	s := newStage(t, Options{}).start()
-	// The question begins to follow the kind. Its informer may be filled before the answer.
+	// The question begins to watch the kind. Its informer may be filled before the answer.
 	if known, live := s.Known("Secret", secrets, "ns", "a"); known != (Known{}) {
 		t.Errorf("an object that nobody has made: %+v, %t", known, live)
 	}
@@ -77,7 +77,7 @@ func TestAllRevisionsOfASeriesAreKnown(t *testing.T) {
 	}
 }
 
-func TestNothingIsKnownWhereAKindIsRefusedOrItsNamespaceIsNotFollowed(t *testing.T) {
+func TestNothingIsKnownWhereAKindIsRefusedOrItsNamespaceIsNotWatched(t *testing.T) {
 	s := newStage(t, Options{Namespaces: []string{"ns", "other"}})
 	s.refuse("secrets in other", apierrors.NewForbidden(secrets.GroupResource(), "", nil))
 	s.start()
@@ -90,14 +90,14 @@ func TestNothingIsKnownWhereAKindIsRefusedOrItsNamespaceIsNotFollowed(t *testing
 }
 
 // An object that no run marks, as one that is to be kept, may be the only one of its kind.
-func TestAKindIsFollowedWhileSomebodyAsks(t *testing.T) {
+func TestAKindIsWatchedWhileSomebodyAsks(t *testing.T) {
 	s := newStage(t, Options{UnusedKindTimeout: 100 * time.Millisecond}).start()
 	stored := s.store(configMaps, object("ConfigMap", "kept", saying("hello")))
 	s.eventually(func() bool {
 		known, live := s.Known("ConfigMap", configMaps, "ns", "kept")
 		return live && known.UID == stored.GetUID()
 	}, func() string { return "the object is not known although somebody asks" })
-	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "the kind is followed although nobody asks" })
+	s.eventually(func() bool { return !s.isWatched(configMaps) }, func() string { return "the kind is watched although nobody asks" })
 }
 
 func TestAKindThatIsRefusedIsNotAskedForAgainAtOnce(t *testing.T) {
@@ -106,8 +106,8 @@ func TestAKindThatIsRefusedIsNotAskedForAgainAtOnce(t *testing.T) {
 	s.refuse("configmaps", apierrors.NewForbidden(configMaps.GroupResource(), "", nil))
 	s.start()
 	s.Known("ConfigMap", configMaps, "ns", "kept")
-	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "a kind that is refused is followed" })
-	if _, live := s.Known("ConfigMap", configMaps, "ns", "kept"); live || s.isFollowed(configMaps) {
-		t.Errorf("live %t, or followed again", live)
+	s.eventually(func() bool { return !s.isWatched(configMaps) }, func() string { return "a kind that is refused is watched" })
+	if _, live := s.Known("ConfigMap", configMaps, "ns", "kept"); live || s.isWatched(configMaps) {
+		t.Errorf("live %t, or watched again", live)
 	}
 }

@@ -26,8 +26,8 @@ func written(child types.UID, namespace, name string, kind schema.GroupVersionKi
 func TestATenantsObjectBringsNoCRBack(t *testing.T) {
 	both := []Watch{{GVK: widgets, Dependents: true, ClusterScoped: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}
 	s := newStage(t, Options{Watches: both}).start()
-	s.Follow(t.Context(), WatchedKind{widgets, true}, func(cr types.NamespacedName, _ types.UID, what string, _ int) { s.note("Widget "+cr.String(), what) })
-	s.Follow(t.Context(), WatchedKind{gadgets, false}, func(cr types.NamespacedName, _ types.UID, what string, _ int) { s.note("Gadget "+cr.String(), what) })
+	s.Subscribe(t.Context(), Scope{widgets, true}, func(cr types.NamespacedName, _ types.UID, what string, _ int) { s.note("Widget "+cr.String(), what) })
+	s.Subscribe(t.Context(), Scope{gadgets, false}, func(cr types.NamespacedName, _ types.UID, what string, _ int) { s.note("Gadget "+cr.String(), what) })
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.runWrites(roles, object("ClusterRole", "c", annotatedFor(widgets, "ns/w")))
 	run := &access.Session{Owner: access.Owner{GVK: gadgets, Name: "g", UID: "uid-g"}}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// loadRecord follows the kinds of the record. It retries until it has read the record.
+// loadRecord watches the kinds of the record. It retries until it has read the record.
 // Controllers do not wait for it once the API server has refused to show the record.
 func (c *Children) loadRecord(ctx context.Context) {
 	stopWaiting := sync.OnceFunc(func() { close(c.recordLoaded) })
@@ -26,7 +26,7 @@ func (c *Children) loadRecord(ctx context.Context) {
 	for c.options.Record != nil && ctx.Err() == nil {
 		kinds, err := c.options.Record.Load(ctx)
 		if err == nil {
-			c.followRecorded(kinds)
+			c.watchRecorded(kinds)
 			return
 		}
 		c.options.Logger.Info("no children are watched until a run writes to one, or the record of their kinds can be read", "error", err.Error())
@@ -41,8 +41,8 @@ func (c *Children) loadRecord(ctx context.Context) {
 	}
 }
 
-// followRecorded follows the kinds of the record that are still wanted.
-func (c *Children) followRecorded(recorded map[string][]Kind) {
+// watchRecorded watches the kinds of the record that are still wanted.
+func (c *Children) watchRecorded(recorded map[string][]Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, watch := range c.options.Watches {
@@ -52,7 +52,7 @@ func (c *Children) followRecorded(recorded map[string][]Kind) {
 			if watch.Dependents && !watch.ignores(kind) && kind.Resource != "" && kind.Version != "" {
 				written := kind.Written
 				kind.Written = ""
-				c.followFor(name, kind)
+				c.watchFor(name, kind)
 				c.proofs.read(written, name, kind.resource().GroupResource())
 			}
 		}
@@ -124,16 +124,16 @@ func (c *Children) unsavedKinds() map[string][]Kind {
 	}
 	c.recordOutdated = false
 	for name := range c.watches {
-		if kinds := c.kindsFollowedFor(name); !slices.Equal(kinds, c.savedKinds[name.String()]) {
+		if kinds := c.kindsWatchedFor(name); !slices.Equal(kinds, c.savedKinds[name.String()]) {
 			unsaved[name.String()] = kinds
 		}
 	}
 	return unsaved
 }
 
-// kindsFollowedFor returns the kinds that are followed for a watch, sorted. The caller must hold
+// kindsWatchedFor returns the kinds that are watched for a watch, sorted. The caller must hold
 // the lock.
-func (c *Children) kindsFollowedFor(watch schema.GroupKind) []Kind {
+func (c *Children) kindsWatchedFor(watch schema.GroupKind) []Kind {
 	var kinds []Kind
 	for _, f := range c.kinds {
 		if _, ok := f.uses[watch]; ok {

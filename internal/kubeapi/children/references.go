@@ -50,7 +50,7 @@ func newReferences() references {
 	return references{byCR: map[ledger.CR]Objects{}, byName: map[objectName]map[ledger.CR][]string{}, kinds: map[schema.GroupVersionKind]*referencedKind{}}
 }
 
-// crsReferringTo returns the CRs that refer to an object of a followed kind.
+// crsReferringTo returns the CRs that refer to an object of a watched kind.
 func (r *references) crsReferringTo(kind Kind, object types.NamespacedName) []ledger.CR {
 	var found []ledger.CR
 	for gvk, referenced := range r.kinds {
@@ -126,16 +126,16 @@ func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName
 		if !c.references.isReferenced(gvk) {
 			c.references.kind(gvk).since = time.Now()
 		}
-		if c.followedReference(gvk) == nil {
+		if c.watchedReference(gvk) == nil {
 			c.wakeUp()
 		}
 	}
 	c.references.set(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 }
 
-// followedReference returns the followed kind of a reference; nil where it is not followed yet.
+// watchedReference returns the watched kind of a reference; nil where it is not watched yet.
 // The caller must hold the lock.
-func (c *Children) followedReference(gvk schema.GroupVersionKind) *followedKind {
+func (c *Children) watchedReference(gvk schema.GroupVersionKind) *watchedKind {
 	referenced := c.references.kind(gvk)
 	if !referenced.found {
 		return nil
@@ -143,7 +143,7 @@ func (c *Children) followedReference(gvk schema.GroupVersionKind) *followedKind 
 	return c.kinds[referenced.resource.resource().GroupResource()]
 }
 
-// maintainReferences follows the kinds to which CRs refer, and finds their resources first. It
+// maintainReferences watches the kinds to which CRs refer, and finds their resources first. It
 // notifies the CRs that wait for a kind once the kind's objects are known.
 func (c *Children) maintainReferences(ctx context.Context) {
 	c.mu.Lock()
@@ -158,7 +158,7 @@ func (c *Children) maintainReferences(ctx context.Context) {
 				go c.discover(ctx, gvk)
 			}
 		default:
-			f := c.follow(kind.resource)
+			f := c.watchKind(kind.resource)
 			f.lastReferenced = now
 			if f.synced() {
 				for cr := range kind.waiting {
@@ -170,7 +170,7 @@ func (c *Children) maintainReferences(ctx context.Context) {
 	}
 }
 
-// discover finds the resource of a kind and follows it.
+// discover finds the resource of a kind and watches it.
 func (c *Children) discover(ctx context.Context, gvk schema.GroupVersionKind) {
 	list, err := c.options.Discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	c.mu.Lock()
@@ -185,7 +185,7 @@ func (c *Children) discover(ctx context.Context, gvk schema.GroupVersionKind) {
 			if resource.Kind == gvk.Kind && !strings.Contains(resource.Name, "/") {
 				kind.found, kind.absent = true, false
 				kind.resource = Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: resource.Name, Namespaced: resource.Namespaced}
-				c.follow(kind.resource).lastReferenced = time.Now()
+				c.watchKind(kind.resource).lastReferenced = time.Now()
 				return
 			}
 		}

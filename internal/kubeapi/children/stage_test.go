@@ -120,7 +120,7 @@ func (s *stage) start() *stage {
 // listen collects the notifications of both watches.
 func (s *stage) listen() *stage {
 	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
-		s.Follow(s.t.Context(), WatchedKind{watch, true}, func(cr types.NamespacedName, uid types.UID, what string, current int) {
+		s.Subscribe(s.t.Context(), Scope{watch, true}, func(cr types.NamespacedName, uid types.UID, what string, current int) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.whats = append(s.whats, what)
@@ -195,7 +195,7 @@ func (s *stage) logged(text string) {
 	}, func() string { return "not logged: " + text })
 }
 
-// live waits until the resource is followed and its informers have synced.
+// live waits until the resource is watched and its informers have synced.
 func (s *stage) live(resource schema.GroupVersionResource) {
 	s.t.Helper()
 	s.eventually(func() bool {
@@ -205,11 +205,11 @@ func (s *stage) live(resource schema.GroupVersionResource) {
 		defer s.Children.mu.Unlock()
 		f := s.kinds[resource.GroupResource()]
 		return f != nil && f.synced() && f.informers[0].Err() == nil
-	}, func() string { return resource.Resource + " is not followed" })
+	}, func() string { return resource.Resource + " is not watched" })
 }
 
-func (s *stage) isFollowed(resource schema.GroupVersionResource) bool {
-	return s.followed(resource.GroupResource()) != nil
+func (s *stage) isWatched(resource schema.GroupVersionResource) bool {
+	return s.kindOf(resource.GroupResource()) != nil
 }
 
 // store writes the object to the API server with a new resource version. The write is foreign.

@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
-// stateTimeout is how long State waits for a kind, from when it is first followed or looked for.
+// stateTimeout is how long State waits for a kind, from when it is first watched or looked for.
 const stateTimeout = 10 * time.Second
 
 // State returns a text that differs whenever one of the objects differs: it has their UIDs and
@@ -40,7 +40,7 @@ func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr 
 	return ""
 }
 
-// syncTimeout returns how long State waits. It counts from when a kind is first followed or
+// syncTimeout returns how long State waits. It counts from when a kind is first watched or
 // looked for, so that an API service that is down does not delay every run.
 func (c *Children) syncTimeout(to Objects) time.Duration {
 	c.mu.Lock()
@@ -51,7 +51,7 @@ func (c *Children) syncTimeout(to Objects) time.Duration {
 			continue
 		}
 		since := c.references.kind(gvk).since
-		if f := c.followedReference(gvk); f != nil {
+		if f := c.watchedReference(gvk); f != nil {
 			since = f.since
 		}
 		longest = max(longest, stateTimeout-time.Since(since))
@@ -65,7 +65,7 @@ func (c *Children) notifyOnceKnown(cr ledger.CR, to Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for gvk, names := range to {
-		if f := c.followedReference(gvk); len(names) > 0 && (f == nil || !f.synced()) {
+		if f := c.watchedReference(gvk); len(names) > 0 && (f == nil || !f.synced()) {
 			c.references.kind(gvk).waiting[cr] = true
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Children) describeObjects(status reduce.StatusFields, to Objects) ([]st
 	for gvk, names := range to {
 		for _, name := range names {
 			text, known := unreadable, c.references.kind(gvk).absent
-			if f := c.followedReference(gvk); f != nil {
+			if f := c.watchedReference(gvk); f != nil {
 				text, known = f.describe(name, status[gvk.GroupKind()])
 			}
 			if !known {
@@ -95,7 +95,7 @@ const unreadable = "can't be read"
 
 // describe returns a text about the object's state with these fields of its status, and false
 // while that is not known.
-func (f *followedKind) describe(name types.NamespacedName, status []string) (string, bool) {
+func (f *watchedKind) describe(name types.NamespacedName, status []string) (string, bool) {
 	if !f.kind.Namespaced {
 		name.Namespace = ""
 	}

@@ -51,7 +51,7 @@ func (c *Children) StatusFrom(watch schema.GroupVersionKind, name types.Namespac
 
 // fieldOf returns a field of a child. known is false until the informer has the child's namespace. The
 // caller must hold the lock.
-func (f *followedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known bool) {
+func (f *watchedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known bool) {
 	namespace := cr.Namespace
 	if !f.kind.Namespaced {
 		namespace = ""
@@ -68,7 +68,7 @@ func (f *followedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known
 }
 
 // fieldsChange reports whether a change of a child may change fields that the status of its CR shows.
-func (f *followedKind) fieldsChange(cr ledger.CR, before, after *reduce.Object) bool {
+func (f *watchedKind) fieldsChange(cr ledger.CR, before, after *reduce.Object) bool {
 	fieldsOf := func(object *reduce.Object) map[string]any {
 		if object == nil {
 			return nil

@@ -54,8 +54,8 @@ func (c *Children) shown(write access.Write) *reduce.Object {
 // writes may still come, so that the ledger must keep the writes.
 func (c *Children) SessionEnded(*access.Session) {}
 
-// writtenObjects follows the kind of a child that the run has written. It returns the written
-// objects for the ledger; nil if the write failed or the kind is not followed.
+// writtenObjects watches the kind of a child that the run has written. It returns the written
+// objects for the ledger; nil if the write failed or the kind is not watched.
 func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
 	if response.Unknown != "" {
 		c.tellUnknown(write, response)
@@ -66,15 +66,15 @@ func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner,
 	if whole {
 		for _, object := range response.Objects {
 			if link, ok := findOwnerLink(owner, object); ok {
-				c.followChildKind(watch, cr, write, object, link)
+				c.watchChildKind(watch, cr, write, object, link)
 			}
-			if f := c.followed(write.Resource.GroupResource()); f != nil && hasPredecessorAsOwner(owner, object) {
+			if f := c.kindOf(write.Resource.GroupResource()); f != nil && hasPredecessorAsOwner(owner, object) {
 				f.setInherited(object.GetUID(), true)
 			}
 		}
 	}
 	switch {
-	case c.followed(write.Resource.GroupResource()) == nil:
+	case c.kindOf(write.Resource.GroupResource()) == nil:
 		return nil
 	case response.Objects == nil:
 		return []ledger.WrittenObject{{UID: response.UID, Deleted: write.Deletes()}}
@@ -123,8 +123,8 @@ func isGone(object *unstructured.Unstructured) bool {
 	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (!isNamespace || len(more) == 0)
 }
 
-// followed returns a followed kind, nil where the resource is not followed.
-func (c *Children) followed(resource schema.GroupResource) *followedKind {
+// kindOf returns a watched kind, nil where the resource is not watched.
+func (c *Children) kindOf(resource schema.GroupResource) *watchedKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kinds[resource]
