@@ -91,7 +91,7 @@ func (v version) requestsAnew(other version) bool {
 	return len(newRequests(v.requested, other.requested)) > 0
 }
 
-// versionOf returns the version of a CR, or of its reduced copy in the cache.
+// versionOf returns the version of a CR, or of its stripped copy in the cache.
 func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	v := version{
 		uid: cr.GetUID(), generation: cr.GetGeneration(),
@@ -101,8 +101,8 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	if v.generation != 0 {
 		return v
 	}
-	var reduced bool
-	if v.content, reduced = cr.Object[digestField].(string); !reduced {
+	var stripped bool
+	if v.content, stripped = cr.Object[digestField].(string); !stripped {
 		v.content, _ = contentDigest(cr) // A CR that came as JSON can be JSON again.
 	}
 	return v

@@ -19,7 +19,7 @@
 //   - A finalizer is removed by its index, which is right only together with the patch's test
 //     of the resourceVersion.
 //   - A source waits for all kinds of its cache; singleKindCache gives it a cache of one kind.
-//   - Reducer must keep all fields that the triggers compare. It is the cache's default
+//   - StripTransform must keep all fields that the triggers compare. It is the cache's default
 //     transform: a transform named by kind would need each CRD at the start.
 //   - A worker that waits for a slot holds a place in the queue. So the queue has the same
 //     priorities as the slots, and a result is written before either is waited for, unless the

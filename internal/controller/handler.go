@@ -127,7 +127,7 @@ func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructure
 		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", nearest.Closest(unknown[0], h.watch.Annotations()))
 }
 
-// priorityOf returns the priority of a CR, or of its reduced copy in the cache.
+// priorityOf returns the priority of a CR, or of its stripped copy in the cache.
 func priorityOf(cr *unstructured.Unstructured) slots.Priority {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	switch {

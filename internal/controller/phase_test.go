@@ -49,7 +49,7 @@ func TestWhereACRStandsIsCounted(t *testing.T) {
 		wantPhase(t, b, when, after)
 	}
 	wantPhase(t, b, "before any event", uncounted)
-	b.handler().Create(t.Context(), crCreated{Object: reduced(t, widget())}, newQueue(t))
+	b.handler().Create(t.Context(), crCreated{Object: stripped(t, widget())}, newQueue(t))
 	wantPhase(t, b, "an event", PhaseWaiting)
 	next("a first run", PhaseRunning, PhaseSucceeded)
 	outcome = fail

@@ -53,12 +53,12 @@ type Scope = struct {
 	Namespaced bool
 }
 
-// referencesField of a reduced object holds the objects to which the CR refers,
+// referencesField of a stripped object holds the objects to which the CR refers,
 // each as the number of the watch's reference, namespace and name.
 const referencesField = "ensignReferences"
 
-// noteReferences stores in a reduced CR the references of the full one.
-func noteReferences(references []watches.Reference, full, reduced *unstructured.Unstructured) {
+// noteReferences stores in a stripped CR the references of the full one.
+func noteReferences(references []watches.Reference, full, stripped *unstructured.Unstructured) {
 	var items []any
 	for i, reference := range references {
 		for _, to := range reference.Resolve(full.Object) {
@@ -66,14 +66,14 @@ func noteReferences(references []watches.Reference, full, reduced *unstructured.
 		}
 	}
 	if items != nil {
-		reduced.Object[referencesField] = items
+		stripped.Object[referencesField] = items
 	}
 }
 
-// referencesOf returns the objects to which a reduced CR refers.
-func referencesOf(references []watches.Reference, reduced *unstructured.Unstructured) Objects {
+// referencesOf returns the objects to which a stripped CR refers.
+func referencesOf(references []watches.Reference, stripped *unstructured.Unstructured) Objects {
 	found := Objects{}
-	items, _ := reduced.Object[referencesField].([]any)
+	items, _ := stripped.Object[referencesField].([]any)
 	for _, item := range items {
 		text, _ := item.(string)
 		parts := strings.SplitN(text, "/", 3)
@@ -85,7 +85,7 @@ func referencesOf(references []watches.Reference, reduced *unstructured.Unstruct
 	return found
 }
 
-// newReference returns an object to which a reduced CR refers and did not before, for the log; "" if
+// newReference returns an object to which a stripped CR refers and did not before, for the log; "" if
 // there is none.
 func newReference(references []watches.Reference, before, after *unstructured.Unstructured) string {
 	known := referencesOf(references, before)
@@ -100,14 +100,14 @@ func newReference(references []watches.Reference, before, after *unstructured.Un
 }
 
 // setReferences gives related the objects to which a CR refers, before anything runs for it.
-// reduced is nil for a CR that is gone.
-func setReferences(related Related, watch *watches.Watch, name types.NamespacedName, reduced *unstructured.Unstructured) {
+// stripped is nil for a CR that is gone.
+func setReferences(related Related, watch *watches.Watch, name types.NamespacedName, stripped *unstructured.Unstructured) {
 	switch {
 	case related == nil, len(watch.References) == 0:
-	case reduced == nil:
+	case stripped == nil:
 		related.Refers(watch.GVK, name, nil)
 	default:
-		related.Refers(watch.GVK, name, referencesOf(watch.References, reduced))
+		related.Refers(watch.GVK, name, referencesOf(watch.References, stripped))
 	}
 }
 

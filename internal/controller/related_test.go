@@ -194,23 +194,23 @@ func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
 func TestTheCacheKeepsReferences(t *testing.T) {
 	watch := referringWatch()
 	full := widget(referring)
-	object, err := Reducer(watch)(full)
+	object, err := StripTransform(watch)(full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Reducer(watch)(object) // As a reflector does with its first list.
+	again, err := StripTransform(watch)(object) // As a reflector does with its first list.
 	if err != nil {
 		t.Fatal(err)
 	}
-	reduced := again.(*unstructured.Unstructured).DeepCopy()
+	stripped := again.(*unstructured.Unstructured).DeepCopy()
 	want := Objects{secretKind: {{Namespace: "ns", Name: "a"}, {Namespace: "far", Name: "b"}, {Namespace: "far", Name: "c/d"}}}
-	wantEqual(t, want, referencesOf(watch.References, reduced))
-	wantEqual(t, Objects{}, referencesOf(watch.References[:0], reduced))
+	wantEqual(t, want, referencesOf(watch.References, stripped))
+	wantEqual(t, Objects{}, referencesOf(watch.References[:0], stripped))
 	know := &relation{}
 	q, h := newQueue(t), &handler{watch: &watch, states: &states{}, related: know}
-	h.Create(t.Context(), crCreated{Object: reduced}, q)
-	h.Update(t.Context(), crUpdated{ObjectOld: reduced, ObjectNew: reduced}, q)
-	h.Delete(t.Context(), crDeleted{Object: reduced}, q)
+	h.Create(t.Context(), crCreated{Object: stripped}, q)
+	h.Update(t.Context(), crUpdated{ObjectOld: stripped, ObjectNew: stripped}, q)
+	h.Delete(t.Context(), crDeleted{Object: stripped}, q)
 	wantEqual(t, []Objects{want, want, nil}, know.refers)
 }
 
@@ -219,7 +219,7 @@ func TestTheCacheKeepsReferences(t *testing.T) {
 func TestAReferenceThatARunMakesBringsTheCRBack(t *testing.T) {
 	watch := referringWatch()
 	made := func(secrets ...any) *unstructured.Unstructured {
-		object, err := Reducer(watch)(widget(func(cr *unstructured.Unstructured) { cr.Object["spec"] = map[string]any{"others": secrets} }))
+		object, err := StripTransform(watch)(widget(func(cr *unstructured.Unstructured) { cr.Object["spec"] = map[string]any{"others": secrets} }))
 		if err != nil {
 			t.Fatal(err)
 		}

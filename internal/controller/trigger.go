@@ -20,64 +20,64 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// digestField of a reduced object holds the digest of its content, if the kind has no
+// digestField of a stripped object holds the digest of its content, if the kind has no
 // generations by which changes are found.
 const digestField = "ensignDigest"
 
-// Reducer returns the transform of the cache of the watched kinds. An attempt reads its CR live;
+// StripTransform returns the transform of the cache of the watched kinds. An attempt reads its CR live;
 // the cache only serves the events. The transform keeps the fields that they need: identity,
 // labels, annotations, generation, deletion, finalizers, the observed generation, and the
 // references of the CR.
-func Reducer(list ...watches.Watch) func(object any) (any, error) {
+func StripTransform(list ...watches.Watch) func(object any) (any, error) {
 	references := map[schema.GroupVersionKind][]watches.Reference{}
 	for _, watch := range list {
 		references[watch.GVK] = watch.References
 	}
 	return func(object any) (any, error) {
 		full, ok := object.(*unstructured.Unstructured)
-		if !ok || full.Object[reducedField] != nil {
+		if !ok || full.Object[strippedField] != nil {
 			return object, nil
 		}
-		reduced, err := reduce(full)
+		stripped, err := strip(full)
 		if err != nil {
 			return nil, err
 		}
-		noteReferences(references[full.GroupVersionKind()], full, reduced)
-		return reduced, nil
+		noteReferences(references[full.GroupVersionKind()], full, stripped)
+		return stripped, nil
 	}
 }
 
-// reducedField marks a reduced object: a reflector that gets its first list as a watch transforms each
+// strippedField is set in a stripped object: a reflector that gets its first list as a watch transforms each
 // object twice. No object of the API server has a field of that name.
-var reducedField = "reduced-" + rand.Text() //nolint:gochecknoglobals // It is a constant of the process.
+var strippedField = "stripped-" + rand.Text() //nolint:gochecknoglobals // It is a constant of the process.
 
-func reduce(full *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	reduced := &unstructured.Unstructured{Object: map[string]any{reducedField: true}}
-	reduced.SetGroupVersionKind(full.GroupVersionKind())
-	reduced.SetNamespace(full.GetNamespace())
-	reduced.SetName(full.GetName())
-	reduced.SetUID(full.GetUID())
-	reduced.SetResourceVersion(full.GetResourceVersion())
-	reduced.SetCreationTimestamp(full.GetCreationTimestamp())
-	reduced.SetDeletionTimestamp(full.GetDeletionTimestamp())
-	reduced.SetLabels(full.GetLabels())
-	reduced.SetFinalizers(full.GetFinalizers())
+func strip(full *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	stripped := &unstructured.Unstructured{Object: map[string]any{strippedField: true}}
+	stripped.SetGroupVersionKind(full.GroupVersionKind())
+	stripped.SetNamespace(full.GetNamespace())
+	stripped.SetName(full.GetName())
+	stripped.SetUID(full.GetUID())
+	stripped.SetResourceVersion(full.GetResourceVersion())
+	stripped.SetCreationTimestamp(full.GetCreationTimestamp())
+	stripped.SetDeletionTimestamp(full.GetDeletionTimestamp())
+	stripped.SetLabels(full.GetLabels())
+	stripped.SetFinalizers(full.GetFinalizers())
 	annotations := full.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	reduced.SetAnnotations(annotations)
+	stripped.SetAnnotations(annotations)
 	if observed, ok, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration"); ok {
-		reduced.Object["status"] = map[string]any{"observedGeneration": observed}
+		stripped.Object["status"] = map[string]any{"observedGeneration": observed}
 	}
 	if generation := full.GetGeneration(); generation != 0 {
-		reduced.SetGeneration(generation)
-		return reduced, nil
+		stripped.SetGeneration(generation)
+		return stripped, nil
 	}
 	digest, err := contentDigest(full)
 	if err != nil {
 		return nil, err
 	}
-	reduced.Object[digestField] = digest
-	return reduced, nil
+	stripped.Object[digestField] = digest
+	return stripped, nil
 }
 
 func contentDigest(full *unstructured.Unstructured) (string, error) {

@@ -49,7 +49,7 @@ func TestUpdatesThatTrigger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, q := &states{}, newQueue(t)
 			s.of(request.NamespacedName).mailbox.setRan(versionOf(&test.watch, test.before))
-			update := crUpdated{ObjectOld: reduced(t, test.before), ObjectNew: reduced(t, test.after)}
+			update := crUpdated{ObjectOld: stripped(t, test.before), ObjectNew: stripped(t, test.after)}
 			if triggers(&test.watch).Update(update) {
 				(&handler{watch: &test.watch, states: s}).Update(t.Context(), update, q)
 			}
@@ -71,16 +71,16 @@ func TestCreationTriggersWhereTheSelectorMatches(t *testing.T) {
 		"being deleted without our finalizer": {widget(deleting), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := predicate.Create(event.TypedCreateEvent[*unstructured.Unstructured]{Object: reduced(t, test.cr)}); got != test.want {
+			if got := predicate.Create(event.TypedCreateEvent[*unstructured.Unstructured]{Object: stripped(t, test.cr)}); got != test.want {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
 	}
 }
 
-func reduced(t *testing.T, cr *unstructured.Unstructured) *unstructured.Unstructured {
+func stripped(t *testing.T, cr *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	object, err := Reducer()(cr)
+	object, err := StripTransform()(cr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,10 +91,10 @@ func TestReduceKeepsWhatTriggersNeedAndNoMore(t *testing.T) {
 	full := widget(deleting, withFinalizers(ourFinalizer), withLabels(map[string]string{"l": "1"}), withStatus(map[string]any{"big": "status"}),
 		withAnnotations(map[string]string{"a": "1", corev1.LastAppliedConfigAnnotation: "{}"}))
 	before := full.DeepCopy()
-	got := reduced(t, full)
+	got := stripped(t, full)
 	want := widget(deleting, withFinalizers(ourFinalizer), withLabels(map[string]string{"l": "1"}), withAnnotations(map[string]string{"a": "1"}))
 	delete(want.Object, "spec")
-	want.Object[reducedField] = true
+	want.Object[strippedField] = true
 	delete(want.Object["metadata"].(map[string]any), "creationTimestamp")
 	delete(got.Object["metadata"].(map[string]any), "creationTimestamp")
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
@@ -103,7 +103,7 @@ func TestReduceKeepsWhatTriggersNeedAndNoMore(t *testing.T) {
 	if diff := cmp.Diff(before.Object, full.Object); diff != "" {
 		t.Errorf("the object that was handed in changed:\n%s", diff)
 	}
-	if other, err := Reducer()("no object"); err != nil || other != "no object" {
+	if other, err := StripTransform()("no object"); err != nil || other != "no object" {
 		t.Errorf("want what is no object as it is, got %v, %v", other, err)
 	}
 }
@@ -119,11 +119,11 @@ func TestPriorityOf(t *testing.T) {
 		"what is deleted is urgent":             {widget(deleting, withFinalizers(ourFinalizer)), slots.Urgent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reduced, err := Reducer()(test.cr)
+			stripped, err := StripTransform()(test.cr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEqual(t, test.want, priorityOf(reduced.(*unstructured.Unstructured)))
+			wantEqual(t, test.want, priorityOf(stripped.(*unstructured.Unstructured)))
 			wantEqual(t, test.want, priorityOf(test.cr))
 		})
 	}

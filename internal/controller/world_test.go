@@ -345,11 +345,11 @@ func (v *view) show(ctx context.Context, m moment) {
 		if before == nil {
 			return // It was never told of.
 		}
-		v.handler.Delete(ctx, crDeleted{Object: must(Reducer()(m.gone)).(*unstructured.Unstructured)}, v.queue)
+		v.handler.Delete(ctx, crDeleted{Object: must(StripTransform()(m.gone)).(*unstructured.Unstructured)}, v.queue)
 		return
 	}
 	v.uids = append(v.uids, m.object.GetUID())
-	v.cached = must(Reducer()(m.object)).(*unstructured.Unstructured)
+	v.cached = must(StripTransform()(m.object)).(*unstructured.Unstructured)
 	created, updated := crCreated{Object: v.cached}, crUpdated{ObjectOld: before, ObjectNew: v.cached}
 	switch {
 	case before == nil && predicate.Create(created):

@@ -80,7 +80,7 @@ func (w *Writers) Wrote(by Writer, watch *watches.Watch, cr *unstructured.Unstru
 	}
 }
 
-// See records the version of a CR in an event, or in its reduced copy in the cache.
+// See records the version of a CR in an event, or in its stripped copy in the cache.
 func (w *Writers) See(watch *watches.Watch, cr *unstructured.Unstructured) {
 	if w == nil {
 		return

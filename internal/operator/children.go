@@ -16,7 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -44,18 +44,18 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	if err != nil {
 		return nil, fmt.Errorf("prepare discovery: %w", err)
 	}
-	reducer, err := reduce.New(statusFields(list...), finalizerNames(list)...)
+	transformer, err := strip.New(statusFields(list...), finalizerNames(list)...)
 	if err != nil {
 		return nil, err
 	}
-	reducer.Keep(shownFields(list))
+	transformer.Keep(shownFields(list))
 	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
-		Client: client, Transform: reducer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
+		Client: client, Transform: transformer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
-		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: m.namespaces, Discovery: served,
+		Informers: r.informers, Transformer: transformer, Watches: childWatches(list), Namespaces: m.namespaces, Discovery: served,
 		Record: newChildKindsRecord(client, m), UnusedKindTimeout: o.ChildrenUnusedAfter, Logger: o.Logger.WithName("children"),
 		OnUnknownWrite: func(cause access.Cause) { r.countUnknownWrite(string(cause)) },
 	})
@@ -95,8 +95,8 @@ func finalizerNames(list []watches.Watch) []string {
 }
 
 // statusFields returns the fields that the references of the watches name, sorted.
-func statusFields(list ...watches.Watch) reduce.StatusFields {
-	all := reduce.StatusFields{}
+func statusFields(list ...watches.Watch) strip.StatusFields {
+	all := strip.StatusFields{}
 	for _, watch := range list {
 		for _, reference := range watch.References {
 			kind := reference.GVK.GroupKind()

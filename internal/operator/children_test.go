@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -28,11 +28,11 @@ func TestChildWatches(t *testing.T) {
 		Finalizer:  &watches.Finalizer{Name: "g.io/f"},
 		References: []watches.Reference{{GVK: gvk, StatusFields: []string{"url", "ready"}}, {GVK: gvk, StatusFields: []string{"ready"}}},
 	}, {GVK: gvk, References: []watches.Reference{{GVK: gvk, StatusFields: []string{"a"}}}}, {GVK: gvk, Finalizer: &watches.Finalizer{Name: "g.io/new", Former: "old"}}}
-	fields := func(names ...string) reduce.StatusFields { return reduce.StatusFields{gvk.GroupKind(): names} }
+	fields := func(names ...string) strip.StatusFields { return strip.StatusFields{gvk.GroupKind(): names} }
 	want := []children.Watch{
 		{GVK: gvk, Dependents: true, ClusterScoped: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}}, StatusFields: fields("ready", "url")},
 		{GVK: gvk, StatusFields: fields("a")},
-		{GVK: gvk, StatusFields: reduce.StatusFields{}},
+		{GVK: gvk, StatusFields: strip.StatusFields{}},
 	}
 	if diff := cmp.Diff(want, childWatches(list)); diff != "" {
 		t.Error(diff)

@@ -23,7 +23,7 @@ func TestWatchedNamespaces(t *testing.T) {
 		t.Errorf("want a and b, got %v", got.DefaultNamespaces)
 	}
 	if all := cacheOptions(nil, nil); all.DefaultNamespaces != nil || all.DefaultTransform == nil {
-		t.Errorf("want all namespaces, reduced; got %+v", all)
+		t.Errorf("want all namespaces, stripped; got %+v", all)
 	}
 }
 

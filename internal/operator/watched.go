@@ -52,7 +52,7 @@ func (c *components) followObjects(context.Context) (err error) {
 
 // readObjects makes the cache of the watched kinds, a client that writes, and the sweeper that
 // removes the run directories of CRs that are gone. The author's own cache and client stay
-// unchanged: this cache holds reduced objects.
+// unchanged: this cache holds stripped objects.
 func (c *components) readObjects(context.Context) (err error) {
 	o := cacheOptions(c.namespaces, plain(c.list))
 	o.DefaultLabelSelector = c.shard
@@ -85,7 +85,7 @@ func (a addedCache) GetCache() cache.Cache { return a.Cache }
 // triggers need. The cache holds only watched kinds. The transform is the default one,
 // because a transform for a kind needs that kind to be served at the start.
 func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
-	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
+	options := cache.Options{DefaultTransform: controller.StripTransform(list...)}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}

@@ -8,12 +8,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // OnAdd implements toolscache.ResourceEventHandler.
 func (f *watchedKind) OnAdd(object any, initial bool) {
-	if after, ok := object.(*reduce.Object); ok {
+	if after, ok := object.(*strip.Object); ok {
 		f.handleChange(nil, after, initial)
 	}
 }
@@ -21,8 +21,8 @@ func (f *watchedKind) OnAdd(object any, initial bool) {
 // OnUpdate implements toolscache.ResourceEventHandler. After a new list, the two objects may
 // be different ones with the same name.
 func (f *watchedKind) OnUpdate(oldObject, newObject any) {
-	before, known := oldObject.(*reduce.Object)
-	after, ok := newObject.(*reduce.Object)
+	before, known := oldObject.(*strip.Object)
+	after, ok := newObject.(*strip.Object)
 	switch {
 	case !known || !ok:
 	case before.UID != after.UID:
@@ -38,14 +38,14 @@ func (f *watchedKind) OnDelete(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
-	if before, ok := object.(*reduce.Object); ok {
+	if before, ok := object.(*strip.Object); ok {
 		f.handleChange(before, nil, false)
 	}
 }
 
 // handleChange notifies the CRs that the change concerns, if it is foreign to them. before is
 // nil for an object that is new, after for one that is deleted.
-func (f *watchedKind) handleChange(before, after *reduce.Object, initial bool) {
+func (f *watchedKind) handleChange(before, after *strip.Object, initial bool) {
 	object := after
 	if after == nil {
 		object = before
@@ -77,12 +77,12 @@ func (f *watchedKind) handleChange(before, after *reduce.Object, initial bool) {
 
 // writerOf returns who changed an object, with the fields that this client alone manages; "" if that is not known,
 // as with a write that leaves no time. Where two clients wrote in the same second, it is the one that did not write before.
-func writerOf(before, after *reduce.Object) string {
+func writerOf(before, after *strip.Object) string {
 	if before == nil || after == nil || before.Digest == after.Digest || len(after.Writers) == 0 {
 		return ""
 	}
-	i := slices.IndexFunc(after.Writers, func(w reduce.Writer) bool {
-		return !slices.ContainsFunc(before.Writers, func(former reduce.Writer) bool { return former.Manager == w.Manager })
+	i := slices.IndexFunc(after.Writers, func(w strip.Writer) bool {
+		return !slices.ContainsFunc(before.Writers, func(former strip.Writer) bool { return former.Manager == w.Manager })
 	})
 	if after.Written < before.Written || i < 0 && after.Written == before.Written {
 		return ""
@@ -91,7 +91,7 @@ func writerOf(before, after *reduce.Object) string {
 }
 
 // tellOwners notifies the CRs that own an object of its health and of the fields that their status shows.
-func (f *watchedKind) tellOwners(before, after *reduce.Object, initial bool) {
+func (f *watchedKind) tellOwners(before, after *strip.Object, initial bool) {
 	current := 0
 	if before != nil && after != nil && before.Health != nil && after.Health == nil {
 		current = 1
@@ -105,7 +105,7 @@ func (f *watchedKind) tellOwners(before, after *reduce.Object, initial bool) {
 
 // statusConcerns reports whether the object's status has changed in a field that counts for the
 // CR, which refers to the object. It does not matter who wrote the status.
-func (f *watchedKind) statusConcerns(cr ledger.CR, before, after *reduce.Object) bool {
+func (f *watchedKind) statusConcerns(cr ledger.CR, before, after *strip.Object) bool {
 	c, kind := f.children, schema.GroupKind{Group: f.kind.Group, Kind: f.kind.Kind}
 	fields := c.watches[cr.Kind].StatusFields[kind]
 	if before == nil || after == nil || !slices.ContainsFunc(fields, func(field string) bool { return before.Status[field] != after.Status[field] }) {
@@ -132,7 +132,7 @@ func mergeCRs(a, b map[ledger.CR]types.UID) map[ledger.CR]types.UID {
 
 // concernedCRs returns the CRs that own the object or refer to it, with their UIDs where the
 // object names them. The object may be nil.
-func (f *watchedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) concernedCRs(object *strip.Object) map[ledger.CR]types.UID {
 	found := map[ledger.CR]types.UID{}
 	if object == nil {
 		return found
@@ -150,7 +150,7 @@ func (f *watchedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.UI
 }
 
 // lockedOwners is owners for a caller that does not hold the lock.
-func (f *watchedKind) lockedOwners(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) lockedOwners(object *strip.Object) map[ledger.CR]types.UID {
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	return f.owners(object)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 )
 
@@ -40,7 +40,7 @@ type Watch struct {
 	// StatusFrom has the fields of children that the status of their CR shows.
 	StatusFrom map[string]ChildField
 	// StatusFields are the status fields of objects to which CRs refer that trigger a reconcile.
-	StatusFields reduce.StatusFields
+	StatusFields strip.StatusFields
 }
 
 // Scope is the kind of a watch. Namespaced is true where its CRs have a namespace.
@@ -62,13 +62,13 @@ type Record interface {
 	Save(ctx context.Context, watch string, kinds []Kind) error
 }
 
-// Options are the settings of Children. Informers and Reducer are required, and
+// Options are the settings of Children. Informers and Transformer are required, and
 // Discovery where watches have references.
 type Options struct {
-	// Informers must have Reducer.Transform as their transform, and Indexers.
-	Informers *informers.Set
-	Reducer   *reduce.Reducer
-	Watches   []Watch
+	// Informers must have Transformer.Transform as their transform, and Indexers.
+	Informers   *informers.Set
+	Transformer *strip.Transformer
+	Watches     []Watch
 	// Namespaces are the namespaces in which kinds are watched; none means all.
 	Namespaces []string
 	Discovery  Discovery

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 func TestDriftNotifiesAndTheRunsOwnWritesDoNot(t *testing.T) {
@@ -455,8 +455,8 @@ func TestAChangedReferenceNotifiesItsCR(t *testing.T) {
 }
 
 func TestStatusFieldsOfReferences(t *testing.T) {
-	fields := reduce.StatusFields{{Kind: "Secret"}: {"ready"}}
-	reducer, err := reduce.New(fields)
+	fields := strip.StatusFields{{Kind: "Secret"}: {"ready"}}
+	transformer, err := strip.New(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +469,7 @@ func TestStatusFieldsOfReferences(t *testing.T) {
 		}
 	}
 	known := object("Secret", "known", saysReady(false), ownedBy(gadgets, "g"))
-	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFields: fields}, {GVK: gadgets, Dependents: true}}}, known).start().listen()
+	s := newStage(t, Options{Transformer: transformer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFields: fields}, {GVK: gadgets, Dependents: true}}}, known).start().listen()
 	w, to := types.NamespacedName{Namespace: "ns", Name: "w"}, Objects{secret: {{Namespace: "ns", Name: "known"}}}
 	before := s.State(t.Context(), widgets, w, to)
 	s.Refers(gadgets, types.NamespacedName{Namespace: "ns", Name: "h"}, to)

@@ -4,7 +4,7 @@
 // The API proxy reports the writes of runs to Children (access.WriteObserver). When a run has
 // written a child, Children watches the child's kind with an informer from then on. It saves the
 // kinds that it watches in a record, so that the next manager watches them from its start. The
-// informers keep each object in the form that package reduce gives it. Package ledger separates the
+// informers keep each object in the form that package strip gives it. Package ledger separates the
 // writes of a CR's own run from foreign changes. A foreign change becomes a notification in the
 // queue of the CR's watch, where it stays until the watch's controller calls Subscribe.
 //

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // unseenWrites is how long the health of a CR's children waits for the watch events of its run's
@@ -151,14 +151,14 @@ func (c *Children) healthKnown(cr ledger.CR, now time.Time) bool {
 
 // noteHealth notes the effect of a change of a child on the health of its CR, and reports whether
 // the CR has to be told. The change may end the wait until the health is known.
-func (f *watchedKind) noteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+func (f *watchedKind) noteHealth(cr ledger.CR, before, after *strip.Object, initial bool) (changed bool) {
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	return f.lockedNoteHealth(cr, before, after, initial)
 }
 
 // lockedNoteHealth is noteHealth for a caller that holds the lock.
-func (f *watchedKind) lockedNoteHealth(cr ledger.CR, before, after *reduce.Object, initial bool) (changed bool) {
+func (f *watchedKind) lockedNoteHealth(cr ledger.CR, before, after *strip.Object, initial bool) (changed bool) {
 	c := f.children
 	rule := c.watches[cr.Kind].Health
 	if rule == nil {
@@ -198,7 +198,7 @@ func (f *watchedKind) noteStored(watch schema.GroupKind) {
 
 // noteOneStored is noteStored for one object of a store.
 func (f *watchedKind) noteOneStored(watch schema.GroupKind, object any) {
-	child, ok := object.(*reduce.Object)
+	child, ok := object.(*strip.Object)
 	if !ok || child.Health == nil || f.children.watches[watch].Health == nil {
 		return
 	}
@@ -234,7 +234,7 @@ func (c *Children) dropHealth(resource schema.GroupResource) {
 
 // owners returns the CRs of which an object is a child, with their UIDs where the object names them. The
 // caller must hold the lock.
-func (f *watchedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
+func (f *watchedKind) owners(object *strip.Object) map[ledger.CR]types.UID {
 	found := map[ledger.CR]types.UID{}
 	if object == nil {
 		return found
@@ -254,7 +254,7 @@ func (f *watchedKind) owners(object *reduce.Object) map[ledger.CR]types.UID {
 }
 
 // owns reports whether an object is a child of the CR. The caller must hold the lock.
-func (f *watchedKind) owns(cr ledger.CR, object *reduce.Object) bool {
+func (f *watchedKind) owns(cr ledger.CR, object *strip.Object) bool {
 	_, is := f.owners(object)[cr]
 	return is
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // conditioned gives an object conditions of kstatus, by type.
@@ -41,12 +41,12 @@ const grace = time.Hour
 
 func healthStage(t *testing.T) *stage {
 	t.Helper()
-	reducer, err := reduce.New(nil)
+	transformer, err := strip.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ignored := &HealthRule{Grace: grace, Ignores: func(kind, name string) bool { return kind == "Account" && name == "ignored" }}
-	return newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, Health: ignored}, {GVK: gadgets, Dependents: true}}}).start().listen()
+	return newStage(t, Options{Transformer: transformer, Watches: []Watch{{GVK: widgets, Dependents: true, Health: ignored}, {GVK: gadgets, Dependents: true}}}).start().listen()
 }
 
 var ourWidget = types.NamespacedName{Namespace: "ns", Name: "w"}
@@ -177,13 +177,13 @@ func TestChildrenThatBecomeCurrentAreCounted(t *testing.T) {
 
 // A field of a child is what the child has now, and a change of it is told without a text.
 func TestFieldsOfChildren(t *testing.T) {
-	reducer, err := reduce.New(nil)
+	transformer, err := strip.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const path = "{.status.ports[0].number}"
-	reducer.Keep(map[string][]string{"Account": {path, "{.status}", "{.missing}"}})
-	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
+	transformer.Keep(map[string][]string{"Account": {path, "{.status}", "{.missing}"}})
+	s := newStage(t, Options{Transformer: transformer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
 		"port":  {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: path},
 		"whole": {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: "{.status}"},
 		"other": {Kind: "Deployment", NameFor: func(string) string { return "d" }, Path: path},
@@ -216,15 +216,15 @@ func TestFieldsOfChildren(t *testing.T) {
 
 // Two groups may have a kind of the same name: the one that has the field counts, whenever it is asked.
 func TestAFieldOfOneOfTwoKindsOfAName(t *testing.T) {
-	reducer, err := reduce.New(nil)
+	transformer, err := strip.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const path = "{.status.port}"
-	reducer.Keep(map[string][]string{"Account": {path}})
+	transformer.Keep(map[string][]string{"Account": {path}})
 	others := schema.GroupVersionResource{Group: "b.io", Version: "v1", Resource: "accounts"}
 	kindOf[others] = "Account"
-	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
+	s := newStage(t, Options{Transformer: transformer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFrom: map[string]ChildField{
 		"port": {Kind: "Account", NameFor: func(cr string) string { return cr + "-c" }, Path: path},
 	}}}}).start().listen()
 	s.runWrites(accounts, object("Account", "w-c", ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"port": int64(80)} }))

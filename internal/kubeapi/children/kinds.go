@@ -11,7 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 )
 
@@ -265,7 +265,7 @@ func (f *watchedKind) refreshUses(now time.Time) {
 func (f *watchedKind) hasChildOf(watch schema.GroupKind) bool {
 	for _, informer := range f.informers {
 		for _, object := range informer.Store().List() {
-			child, ok := object.(*reduce.Object)
+			child, ok := object.(*strip.Object)
 			if ok && slices.ContainsFunc(namedOwners(child), func(o owner) bool { return o.cr.Kind == watch && f.isWatchedFor(f.children.watches[watch], o) }) {
 				return true
 			}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // Known is an informer's knowledge of an object.
@@ -33,7 +33,7 @@ func (c *Children) Known(kind string, resource schema.GroupVersionResource, name
 	if err != nil {
 		return Known{}, false
 	}
-	if kept, ok := object.(*reduce.Object); ok {
+	if kept, ok := object.(*strip.Object); ok {
 		return knownOf(kept), true
 	}
 	return Known{}, true
@@ -51,7 +51,7 @@ func (c *Children) KnownSeries(kind string, resource schema.GroupVersionResource
 	}
 	known = map[string]Known{}
 	for _, object := range objects {
-		if kept, ok := object.(*reduce.Object); ok {
+		if kept, ok := object.(*strip.Object); ok {
 			known[kept.Name] = knownOf(kept)
 		}
 	}
@@ -86,7 +86,7 @@ func (c *Children) watchAsked(kind string, resource schema.GroupVersionResource,
 	return f
 }
 
-func knownOf(o *reduce.Object) Known {
+func knownOf(o *strip.Object) Known {
 	owners, _ := json.Marshal(o.OwnerReferences) // OwnerReferences came as JSON and can be JSON again.
 	return Known{UID: o.UID, ResourceVersion: o.ResourceVersion, Content: fmt.Sprintf("%x %t %s", o.Digest, o.DeletionTimestamp != nil, owners)}
 }
@@ -97,7 +97,7 @@ const bySeries = "series"
 // Indexers are those that the informers must have.
 func Indexers() toolscache.Indexers {
 	return toolscache.Indexers{bySeries: func(object any) ([]string, error) {
-		kept, ok := object.(*reduce.Object)
+		kept, ok := object.(*strip.Object)
 		if !ok {
 			return nil, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // maxRecordedProofs bounds the proofs of one kind in the record, which is a ConfigMap of 1 MiB at
@@ -130,7 +130,7 @@ func (c *Children) sweepProofs() {
 	for _, f := range c.kinds {
 		for _, informer := range f.informers {
 			for _, object := range informer.Store().List() {
-				if child, ok := object.(*reduce.Object); ok {
+				if child, ok := object.(*strip.Object); ok {
 					for _, owner := range namedOwners(child) {
 						live[proofOf(child.UID, owner.cr)] = true
 					}

@@ -23,7 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -85,19 +85,19 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 		}
 		return true, list, err
 	})
-	if o.Reducer == nil {
-		reducer, err := reduce.New(nil)
+	if o.Transformer == nil {
+		transformer, err := strip.New(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Reducer = reducer
+		o.Transformer = transformer
 	}
 	o.Logger = logr.New(funcr.New(func(_, args string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.log = append(s.log, args)
 	}, funcr.Options{}).GetSink())
-	o.Informers = informers.New(informers.Options{Client: s.client, Transform: o.Reducer.Transform, Indexers: Indexers(), Logger: o.Logger})
+	o.Informers = informers.New(informers.Options{Client: s.client, Transform: o.Transformer.Transform, Indexers: Indexers(), Logger: o.Logger})
 	o.Discovery = s
 	if o.Watches == nil {
 		o.Watches = []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true}}

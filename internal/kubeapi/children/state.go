@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // stateTimeout is how long State waits for a kind, from when it is first watched or looked for.
@@ -72,7 +72,7 @@ func (c *Children) notifyOnceKnown(cr ledger.CR, to Objects) {
 }
 
 // describeObjects returns a line for each object, and false while one of them is not known.
-func (c *Children) describeObjects(status reduce.StatusFields, to Objects) ([]string, bool) {
+func (c *Children) describeObjects(status strip.StatusFields, to Objects) ([]string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lines []string
@@ -107,7 +107,7 @@ func (f *watchedKind) describe(name types.NamespacedName, status []string) (stri
 		return unreadable, isRefusal(informer.Err())
 	}
 	object, ok, _ := informer.Store().GetByKey(storeKey(name.Namespace, name.Name))
-	kept, is := object.(*reduce.Object)
+	kept, is := object.(*strip.Object)
 	switch {
 	case !ok || !is:
 		return name.String() + " absent", true

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // ChildField is a field of a child.
@@ -17,7 +17,7 @@ type ChildField struct {
 	Kind string
 	// NameFor returns the child's name for the CR with a name.
 	NameFor func(cr string) string
-	// Path is one that the Reducer keeps.
+	// Path is one that the Transformer keeps.
 	Path string
 }
 
@@ -61,15 +61,15 @@ func (f *watchedKind) fieldOf(cr ledger.CR, field ChildField) (value any, known 
 		return nil, false
 	}
 	object, _, err := informer.Store().GetByKey(storeKey(namespace, field.NameFor(cr.Name)))
-	if kept, ok := object.(*reduce.Object); err == nil && ok && f.owns(cr, kept) {
+	if kept, ok := object.(*strip.Object); err == nil && ok && f.owns(cr, kept) {
 		return kept.Fields[field.Path], true
 	}
 	return nil, true
 }
 
 // fieldsChange reports whether a change of a child may change fields that the status of its CR shows.
-func (f *watchedKind) fieldsChange(cr ledger.CR, before, after *reduce.Object) bool {
-	fieldsOf := func(object *reduce.Object) map[string]any {
+func (f *watchedKind) fieldsChange(cr ledger.CR, before, after *strip.Object) bool {
+	fieldsOf := func(object *strip.Object) map[string]any {
 		if object == nil {
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // BeforeWrite implements access.WriteObserver.
@@ -34,7 +34,7 @@ func (c *Children) BeforeWrite(session *access.Session, write access.Write) (aft
 }
 
 // shown returns the object that a write is about to change, as the watch has shown it last; nil if it has not.
-func (c *Children) shown(write access.Write) *reduce.Object {
+func (c *Children) shown(write access.Write) *strip.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.kinds[write.Resource.GroupResource()]
@@ -46,7 +46,7 @@ func (c *Children) shown(write access.Write) *reduce.Object {
 		return nil
 	}
 	object, _, _ := informer.Store().GetByKey(storeKey(write.Namespace, write.Name))
-	kept, _ := object.(*reduce.Object)
+	kept, _ := object.(*strip.Object)
 	return kept
 }
 
@@ -109,8 +109,8 @@ func (c *Children) writtenObject(object *unstructured.Unstructured, deletes, who
 	if !whole {
 		return written
 	}
-	if reduced, err := c.options.Reducer.Object(object); err == nil {
-		written.Digest = &reduced.Digest
+	if stripped, err := c.options.Transformer.Object(object); err == nil {
+		written.Digest = &stripped.Digest
 	}
 	return written
 }

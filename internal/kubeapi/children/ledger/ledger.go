@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // CR names a custom resource.
@@ -23,7 +23,7 @@ type Change struct {
 	Namespace, Name string
 	UID             types.UID
 	ResourceVersion string
-	Digest          reduce.Digest
+	Digest          strip.Digest
 	// Created is true where the object is new, Deleting where its deletion has begun, and Deleted
 	// where it is gone.
 	Created, Deleting, Deleted bool
@@ -44,7 +44,7 @@ type WrittenObject struct {
 	UID             types.UID
 	ResourceVersion string
 	// Digest is nil where the response does not have the whole object.
-	Digest *reduce.Digest
+	Digest *strip.Digest
 	// Deleted is true where the object is gone, or where the write began its deletion.
 	Deleted bool
 }

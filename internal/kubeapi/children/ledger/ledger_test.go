@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 var (
@@ -22,8 +22,8 @@ var (
 	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-func digest(content string) reduce.Digest {
-	var d reduce.Digest
+func digest(content string) strip.Digest {
+	var d strip.Digest
 	copy(d[:], content)
 	return d
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 )
 
 // maxWrites bounds the writes that are kept for one object and CR. A write is forgotten when
@@ -29,7 +29,7 @@ type objectWrites struct {
 type write struct {
 	resourceVersion string
 	// digest is nil where the response does not have the whole object.
-	digest *reduce.Digest
+	digest *strip.Digest
 }
 
 // add inserts a write in the order of resource versions: the responses to concurrent writes

@@ -1,4 +1,4 @@
-package reduce
+package strip
 
 import (
 	"crypto/hmac"
@@ -22,7 +22,7 @@ import (
 // Digest is a digest of an object's content.
 type Digest [16]byte
 
-// Object is the reduced form of an object. Its metadata has only namespace, name, UID, resource
+// Object is the stripped form of an object. Its metadata has only namespace, name, UID, resource
 // version, generation, deletion timestamp, owner references, and the annotations that name an
 // owner.
 type Object struct {
@@ -37,7 +37,7 @@ type Object struct {
 	Written int64
 	// Fields are those that Keep names, by their path; one that is not a scalar, or is too long, is left out.
 	Fields map[string]any
-	// Status has a digest of each field of the status that Reducer was told to keep. They have
+	// Status has a digest of each field of the status that Transformer was told to keep. They have
 	// no key: State compares them with those of an earlier manager.
 	Status map[string]Digest
 }
@@ -51,8 +51,8 @@ type Health struct {
 // StatusFields are names of fields at the top of the status, by kind.
 type StatusFields = map[schema.GroupKind][]string
 
-// Reducer reduces objects. It is safe for concurrent use.
-type Reducer struct {
+// Transformer strips objects. It is safe for concurrent use.
+type Transformer struct {
 	key      []byte
 	status   StatusFields
 	allKinds ignoredParts
@@ -60,24 +60,24 @@ type Reducer struct {
 	fields   map[string][]string
 }
 
-// New returns a Reducer with a random key. It keeps the status fields. Its digests leave out the
+// New returns a Transformer with a random key. It keeps the status fields. Its digests leave out the
 // finalizers, and those of Kubernetes.
-func New(status StatusFields, finalizers ...string) (*Reducer, error) {
+func New(status StatusFields, finalizers ...string) (*Transformer, error) {
 	key := make([]byte, sha256.Size)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make a key for digests: %w", err)
 	}
 	everywhere := ignoredInAllKinds()
 	everywhere.finalizers = append(everywhere.finalizers, finalizers...)
-	return &Reducer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
+	return &Transformer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
 }
 
-// Keep makes the Reducer keep fields of objects: JSONPaths in braces, by kind. It is called before the
+// Keep makes the Transformer keep fields of objects: JSONPaths in braces, by kind. It is called before the
 // first object.
-func (r *Reducer) Keep(fields map[string][]string) { r.fields = fields }
+func (r *Transformer) Keep(fields map[string][]string) { r.fields = fields }
 
 // fieldsOf returns the fields of an object that are to be kept.
-func (r *Reducer) fieldsOf(full *unstructured.Unstructured) map[string]any {
+func (r *Transformer) fieldsOf(full *unstructured.Unstructured) map[string]any {
 	const limit = 256
 	var kept map[string]any
 	for _, path := range r.fields[full.GetKind()] {
@@ -140,7 +140,7 @@ func cause(full *unstructured.Unstructured) string {
 
 // Transform is an informer's transform. It returns everything but an unstructured object
 // unchanged.
-func (r *Reducer) Transform(object any) (any, error) {
+func (r *Transformer) Transform(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil
@@ -148,8 +148,8 @@ func (r *Reducer) Transform(object any) (any, error) {
 	return r.Object(full)
 }
 
-// Object returns the reduced form of an object. It does not change the object.
-func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
+// Object returns the stripped form of an object. It does not change the object.
+func (r *Transformer) Object(full *unstructured.Unstructured) (*Object, error) {
 	digest, err := r.digest(full)
 	if err != nil {
 		return nil, fmt.Errorf("digest %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
@@ -172,7 +172,7 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 }
 
 // statusOf returns a digest of each field of the status that is to be kept and exists.
-func (r *Reducer) statusOf(full *unstructured.Unstructured) (map[string]Digest, error) {
+func (r *Transformer) statusOf(full *unstructured.Unstructured) (map[string]Digest, error) {
 	var found map[string]Digest
 	status, _ := full.Object["status"].(map[string]any)
 	for _, field := range r.status[full.GroupVersionKind().GroupKind()] {
@@ -203,7 +203,7 @@ func ownerAnnotations(full *unstructured.Unstructured) map[string]string {
 	return map[string]string{libhandler.TypeAnnotation: kind, libhandler.NamespacedNameAnnotation: all[libhandler.NamespacedNameAnnotation]}
 }
 
-func (r *Reducer) digest(full *unstructured.Unstructured) (Digest, error) {
+func (r *Transformer) digest(full *unstructured.Unstructured) (Digest, error) {
 	sum := hmac.New(sha256.New, r.key)
 	if err := r.hashContent(sum, full); err != nil {
 		return Digest{}, err
@@ -212,7 +212,7 @@ func (r *Reducer) digest(full *unstructured.Unstructured) (Digest, error) {
 }
 
 // hashContent writes the object's content to the hash, as JSON with sorted keys.
-func (r *Reducer) hashContent(to hash.Hash, full *unstructured.Unstructured) error {
+func (r *Transformer) hashContent(to hash.Hash, full *unstructured.Unstructured) error {
 	content := maps.Clone(full.Object)
 	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(content, field)

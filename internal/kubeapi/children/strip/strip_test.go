@@ -1,4 +1,4 @@
-package reduce
+package strip
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-func reducer(t *testing.T) *Reducer {
+func transformer(t *testing.T) *Transformer {
 	t.Helper()
 	r, err := New(StatusFields{{Group: "apps", Kind: "Deployment"}: {"ready", "replicas"}}, "ours.example.com/finalizer")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestWhatIsKept(t *testing.T) {
 		"managedFields": [{"manager": "m"}]
 	}, "data": {"password": "hidden"}}`)
 	before := full.DeepCopy()
-	got, err := reducer(t).Transform(full)
+	got, err := transformer(t).Transform(full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWhatIsKept(t *testing.T) {
 	if text := fmt.Sprintf("%+v", object); strings.Contains(text, "hidden") {
 		t.Error(text)
 	}
-	if other, _ := reducer(t).Object(full); other.Digest == object.Digest {
+	if other, _ := transformer(t).Object(full); other.Digest == object.Digest {
 		t.Error("two keys give one digest")
 	}
 }
@@ -83,7 +83,7 @@ func TestTheCauseOfTooFewReplicas(t *testing.T) {
 		"of another group": {`{"apiVersion":"a.io/v1","kind":"Game","metadata":{"name":"d"},"spec":{"paused":true},"status":{"conditions":[{"type":"Ready","status":"False","message":"no"}]}}`, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := reducer(t).Object(parse(t, test.object))
+			got, err := transformer(t).Object(parse(t, test.object))
 			if err != nil || got.Health == nil {
 				t.Fatal(got, err)
 			}
@@ -143,11 +143,11 @@ func TestWhatIsADrift(t *testing.T) {
 		"a custom object of any kind": {`{"apiVersion": "g.io/v1", "kind": "W", "spec": {"nodeName": "a"}}`, `{"spec": {"nodeName": "b"}}`, true},
 	} {
 		t.Run(why, func(t *testing.T) {
-			r := reducer(t)
+			r := transformer(t)
 			before := parse(t, test.object)
 			after := before.DeepCopy()
 			merge(after.Object, parsePatch(t, test.change))
-			if got := mustReduce(t, r, before).Digest != mustReduce(t, r, after).Digest; got != test.drift {
+			if got := mustStrip(t, r, before).Digest != mustStrip(t, r, after).Digest; got != test.drift {
 				t.Errorf("drift: %v, want %v", got, test.drift)
 			}
 		})
@@ -157,7 +157,7 @@ func TestWhatIsADrift(t *testing.T) {
 func TestStatusFields(t *testing.T) {
 	before := parse(t, deployment)
 	merge(before.Object, parsePatch(t, `{"status": {"ready": false, "replicas": {"a": 1}, "other": "x"}}`))
-	known := mustReduce(t, reducer(t), before).Status
+	known := mustStrip(t, transformer(t), before).Status
 	if len(known) != 2 {
 		t.Fatalf("kept %v, want ready and replicas", known)
 	}
@@ -177,7 +177,7 @@ func TestStatusFields(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			after := before.DeepCopy()
 			merge(after.Object, parsePatch(t, test.change))
-			now := mustReduce(t, reducer(t), after).Status
+			now := mustStrip(t, transformer(t), after).Status
 			var changed []string
 			for _, field := range []string{"ready", "replicas"} {
 				if known[field] != now[field] {
@@ -189,23 +189,23 @@ func TestStatusFields(t *testing.T) {
 			}
 		})
 	}
-	if status := mustReduce(t, reducer(t), parse(t, claim)).Status; status != nil {
+	if status := mustStrip(t, transformer(t), parse(t, claim)).Status; status != nil {
 		t.Errorf("of another kind it keeps %v", status)
 	}
 }
 
 func TestKeysHaveNoOrder(t *testing.T) {
-	r := reducer(t)
+	r := transformer(t)
 	one := parse(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"finalizers": ["a/b"], "labels": {"a": "1", "b": "2"}}, "data": {"a": "1", "b": "2"}}`)
 	other := parse(t, `{"kind": "ConfigMap", "apiVersion": "v1", "data": {"b": "2", "a": "1"}, "metadata": {"labels": {"b": "2", "a": "1"}, "finalizers": ["a/b"]}}`)
-	if mustReduce(t, r, one).Digest != mustReduce(t, r, other).Digest {
+	if mustStrip(t, r, one).Digest != mustStrip(t, r, other).Digest {
 		t.Error("two digests of one content")
 	}
 }
 
 // Text must not move between labels and annotations, or fields, unseen.
 func TestPartsAreKeptApart(t *testing.T) {
-	r := reducer(t)
+	r := transformer(t)
 	seen := map[Digest]string{}
 	for _, text := range []string{
 		`{"apiVersion": "v1", "kind": "ConfigMap"}`,
@@ -214,7 +214,7 @@ func TestPartsAreKeptApart(t *testing.T) {
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"finalizers": ["a"]}}`,
 		`{"apiVersion": "v1", "kind": "ConfigMap", "a": "b"}`,
 	} {
-		digest := mustReduce(t, r, parse(t, text)).Digest
+		digest := mustStrip(t, r, parse(t, text)).Digest
 		if twin, ok := seen[digest]; ok {
 			t.Errorf("%s and %s have one digest", text, twin)
 		}
@@ -224,7 +224,7 @@ func TestPartsAreKeptApart(t *testing.T) {
 
 // Each entry must hide what it names, of its own kind only.
 func TestEveryEntryOfTheTableCounts(t *testing.T) {
-	r := reducer(t)
+	r := transformer(t)
 	for kind, what := range ignoredByKind() {
 		for _, path := range what.fields {
 			plain := &unstructured.Unstructured{Object: map[string]any{}}
@@ -255,26 +255,26 @@ func TestEveryEntryOfTheTableCounts(t *testing.T) {
 	}
 }
 
-func expect(t *testing.T, r *Reducer, kind schema.GroupKind, what string, plain, changed *unstructured.Unstructured) {
+func expect(t *testing.T, r *Transformer, kind schema.GroupKind, what string, plain, changed *unstructured.Unstructured) {
 	t.Helper()
-	if mustReduce(t, r, plain).Digest != mustReduce(t, r, changed).Digest {
+	if mustStrip(t, r, plain).Digest != mustStrip(t, r, changed).Digest {
 		t.Errorf("%s of %s is a drift", what, kind)
 	}
 	for _, object := range []*unstructured.Unstructured{plain, changed} {
 		object.SetGroupVersionKind(schema.GroupVersionKind{Group: "other.io", Version: "v1", Kind: "Other"})
 	}
-	if mustReduce(t, r, plain).Digest == mustReduce(t, r, changed).Digest {
+	if mustStrip(t, r, plain).Digest == mustStrip(t, r, changed).Digest {
 		t.Errorf("%s is no drift of other kinds either", what)
 	}
 }
 
-func mustReduce(t *testing.T, r *Reducer, object *unstructured.Unstructured) *Object {
+func mustStrip(t *testing.T, r *Transformer, object *unstructured.Unstructured) *Object {
 	t.Helper()
-	reduced, err := r.Object(object)
+	stripped, err := r.Object(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reduced
+	return stripped
 }
 
 func parsePatch(t *testing.T, text string) map[string]any {
@@ -329,7 +329,7 @@ func TestWhoWroteLast(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			full := parse(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "managedFields": [`+strings.Join(test.entries, ",")+`]}}`)
-			object, err := reducer(t).Object(full)
+			object, err := transformer(t).Object(full)
 			if err != nil {
 				t.Fatal(err)
 			}
