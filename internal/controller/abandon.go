@@ -78,7 +78,7 @@ func (s recordedSource) request(ctx context.Context, q queue) {
 // finalizer. A kind that is not served, and a CR that this manager does not select, prove nothing.
 func (r *Reconciler) nameLeft(ctx context.Context, a *attempt, notFound error) {
 	uid := a.state.version.uid
-	if !r.Watch.ContentKind().Keeps || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) || apierrors.HasStatusCause(notFound, CauseNotSelected) {
+	if !r.Watch.ContentKind().TracksObjects || uid == "" || a.state.released || apierrors.HasStatusCause(notFound, metav1.CauseTypeUnexpectedServerResponse) || apierrors.HasStatusCause(notFound, CauseNotSelected) {
 		return
 	}
 	a.cr = &unstructured.Unstructured{}

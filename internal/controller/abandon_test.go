@@ -139,7 +139,7 @@ func TestWhatStaysOfACRIsNamedOnce(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			watch := finalizerWatch()
-			watch.Custom = &watches.ContentKind{Keeps: true, AnnotationPrefix: watches.AnsibleAnnotations}
+			watch.Custom = &watches.ContentKind{TracksObjects: true, AnnotationPrefix: watches.AnsibleAnnotations}
 			var notFound error
 			b := newBench(t, watch, widget(append(test.annotate, withFinalizers(ourFinalizer), deleting)...), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {

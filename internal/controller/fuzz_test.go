@@ -52,7 +52,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("a\x00b", "", "\x00", "b")
 	f.Fuzz(func(t *testing.T, own, other, before, shown string) {
 		watch := plainWatch()
-		names := watch.NamesOf(requestedSuffix)
+		names := watch.AnnotationNames(requestedSuffix)
 		now := requestsOf(&watch, widget(withAnnotations(map[string]string{names[0]: own, names[1]: other})))
 		for _, request := range newRequests(now, before) {
 			if request == "" || !strings.Contains(own+requestsSeparator+other, request) {
@@ -68,7 +68,7 @@ func FuzzRequests(f *testing.F) {
 		if without := requestsOf(&watch, widget()); without != "" {
 			t.Errorf("%q without a request", without)
 		}
-		canceled := widget(withAnnotations(map[string]string{watch.NamesOf(cancelSuffix)[0]: own}))
+		canceled := widget(withAnnotations(map[string]string{watch.AnnotationNames(cancelSuffix)[0]: own}))
 		if cancels(&watch, widget(), canceled) != (own != "") || cancels(&watch, canceled, canceled) || cancels(&watch, nil, canceled) {
 			t.Errorf("%q does not cancel once", own)
 		}

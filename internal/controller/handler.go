@@ -85,7 +85,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 		end = errDeleted
 	case abandoned(h.watch, e.ObjectNew):
 		end = errAbandoned
-	case deleting && h.watch.ContentKind().Yields:
+	case deleting && h.watch.ContentKind().CanBeInterrupted:
 		end = errSuperseded
 	}
 	if relevant {

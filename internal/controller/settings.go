@@ -33,7 +33,7 @@ func unknownAnnotations(watch *watches.Watch, before, cr *unstructured.Unstructu
 	prefixes := watch.Prefixes()
 	for name := range cr.GetAnnotations() {
 		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if _, old := had[name]; !old && ours && !watch.Means(name) {
+		if _, old := had[name]; !old && ours && !watch.IsKnownAnnotation(name) {
 			found = append(found, name)
 		}
 	}
@@ -59,10 +59,10 @@ func Period(watch *watches.Watch, otherwise time.Duration, cr *unstructured.Unst
 	}
 	annotations := cr.GetAnnotations()
 	var errs []error
-	for _, name := range slices.Backward(watch.NamesOf(periodSuffix)) { // The watch's own counts.
+	for _, name := range slices.Backward(watch.AnnotationNames(periodSuffix)) { // The watch's own counts.
 		errs = append(errs, readPeriod(name, annotations, &period))
 	}
-	for _, name := range watch.NamesOf(pausedSuffix) {
+	for _, name := range watch.AnnotationNames(pausedSuffix) {
 		errs = append(errs, checkPaused(name, annotations))
 	}
 	return period, errors.Join(errs...)
@@ -79,7 +79,7 @@ func paused(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 // saysTrue returns the name of the annotation that says true; "" if none does.
 func saysTrue(watch *watches.Watch, cr *unstructured.Unstructured, suffix string) string {
 	annotations := cr.GetAnnotations()
-	for _, name := range watch.NamesOf(suffix) {
+	for _, name := range watch.AnnotationNames(suffix) {
 		if annotations[name] == "true" {
 			return name
 		}
@@ -92,7 +92,7 @@ func saysTrue(watch *watches.Watch, cr *unstructured.Unstructured, suffix string
 func requestsOf(watch *watches.Watch, cr *unstructured.Unstructured) string {
 	annotations := cr.GetAnnotations()
 	var all []string
-	for _, name := range watch.NamesOf(requestedSuffix) {
+	for _, name := range watch.AnnotationNames(requestedSuffix) {
 		all = append(all, annotations[name])
 	}
 	return strings.TrimRight(strings.Join(all, requestsSeparator), requestsSeparator)
@@ -140,7 +140,7 @@ func cancels(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 		return false
 	}
 	had, has := before.GetAnnotations(), after.GetAnnotations()
-	return slices.ContainsFunc(watch.NamesOf(cancelSuffix), func(name string) bool { return has[name] != "" && has[name] != had[name] })
+	return slices.ContainsFunc(watch.AnnotationNames(cancelSuffix), func(name string) bool { return has[name] != "" && has[name] != had[name] })
 }
 
 func checkPaused(name string, annotations map[string]string) error {

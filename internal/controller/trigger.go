@@ -133,9 +133,9 @@ func changed(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 // watch's prefix, those that mean something below another one, those that the watch names, or with watchAnnotationsChanges all but kubectl's
 // copy of the object. Those that give a CR up or cancel its run are none.
 func triggerAnnotations(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
-	annotations, others := cr.GetAnnotations(), append(watch.NamesOf(abandonSuffix), watch.NamesOf(cancelSuffix)...)
+	annotations, others := cr.GetAnnotations(), append(watch.AnnotationNames(abandonSuffix), watch.AnnotationNames(cancelSuffix)...)
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
-		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix()) || watch.Means(name) || slices.Contains(watch.TriggerAnnotations, name)
+		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix()) || watch.IsKnownAnnotation(name) || slices.Contains(watch.TriggerAnnotations, name)
 		return !ours || name == corev1.LastAppliedConfigAnnotation || slices.Contains(others, name)
 	})
 	return annotations

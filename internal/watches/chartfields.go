@@ -30,7 +30,7 @@ var chartKind = ContentKind{ //nolint:gochecknoglobals // A constant that Go can
 		"upgrade-force", "rollback-force", "uninstall-wait", "install-disable-hooks", "upgrade-disable-hooks",
 		"uninstall-disable-hooks", "install-description", "upgrade-description", "uninstall-description",
 	},
-	Looks: true, Yields: true, Keeps: true, Previews: true,
+	ChecksEachPeriod: true, CanBeInterrupted: true, TracksObjects: true, Previews: true,
 	marks: func(cr *unstructured.Unstructured) bool {
 		_, deployed, _ := unstructured.NestedMap(cr.Object, "status", "deployedRelease")
 		return deployed || slices.ContainsFunc(cr.GetFinalizers(), func(entry string) bool { return entry == chartFinalizer || entry == formerChartFinalizer })

@@ -21,14 +21,14 @@ type ContentKind struct {
 	// Annotations are the names, without the prefix, of those that this kind of content has
 	// beside those of every kind.
 	Annotations []string
-	// Looks is true if the content looks, whenever a period has passed, whether anything is to be
-	// done, so that a period leads to a run only then.
-	Looks bool
-	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with the
-	// remains of such a run. Another run goes on to its end first.
-	Yields bool
-	// Keeps is true if the content knows what is left of a CR that is gone.
-	Keeps bool
+	// ChecksEachPeriod is true if the content decides after each period whether a run is needed.
+	// If false, each period leads to a run.
+	ChecksEachPeriod bool
+	// CanBeInterrupted is true if the deletion of a CR ends its run, because the finalizer handles
+	// the remains of such a run. If false, the run finishes first.
+	CanBeInterrupted bool
+	// TracksObjects is true if the content knows which objects of a deleted CR still exist.
+	TracksObjects bool
 	// Once is true if run-once can run the content, and Previews if diff can tell what a run would change.
 	Once, Previews bool
 
@@ -100,9 +100,9 @@ func (w *Watch) Prefixes() []string {
 	return append([]string{own}, slices.DeleteFunc(all, func(prefix string) bool { return prefix == own })...)
 }
 
-// NamesOf returns the names under which an annotation of every kind of content counts, the
-// watch's own first.
-func (w *Watch) NamesOf(annotation string) []string {
+// AnnotationNames returns the names that an annotation of every kind of content may have, the one
+// with the watch's own prefix first.
+func (w *Watch) AnnotationNames(annotation string) []string {
 	names := w.Prefixes()
 	for i := range names {
 		names[i] += annotation
@@ -110,9 +110,9 @@ func (w *Watch) NamesOf(annotation string) []string {
 	return names
 }
 
-// Means reports whether an annotation of the name means something for the watch's CRs.
-func (w *Watch) Means(name string) bool {
-	return slices.Contains(w.Annotations(), name) || slices.ContainsFunc(everyAnnotation, func(every string) bool { return slices.Contains(w.NamesOf(every), name) })
+// IsKnownAnnotation reports whether an annotation of the name has an effect on the watch's CRs.
+func (w *Watch) IsKnownAnnotation(name string) bool {
+	return slices.Contains(w.Annotations(), name) || slices.ContainsFunc(everyAnnotation, func(every string) bool { return slices.Contains(w.AnnotationNames(every), name) })
 }
 
 // Quoted quotes the text of an annotation for a message, and cuts it: it may have 256 KiB

@@ -18,11 +18,11 @@ func TestWhatAKindOfContentDeclares(t *testing.T) {
 		"a chart":                        {Watch{Chart: &Chart{}}, "Helm Chart", ChartAnnotations, "upgrade-force", "verbosity", true},
 		"a kind of a Go program":         {Watch{Custom: &ContentKind{}}, "Content", CustomAnnotations, "paused", "verbosity", false},
 		"with words and names its own":   {Watch{Custom: &ContentKind{Heading: "Manifests", AnnotationPrefix: "a.b/", Annotations: []string{"prune"}}}, "Manifests", "a.b/", "prune", "verbosity", false},
-		"a kind that takes a look first": {Watch{Custom: &ContentKind{Looks: true}}, "Content", CustomAnnotations, "paused", "verbosity", true},
+		"a kind that takes a look first": {Watch{Custom: &ContentKind{ChecksEachPeriod: true}}, "Content", CustomAnnotations, "paused", "verbosity", true},
 	} {
 		t.Run(why, func(t *testing.T) {
 			kind, names := test.watch.ContentKind(), test.watch.Annotations()
-			if kind.Heading != test.heading || kind.Looks != test.looks || test.watch.AnnotationPrefix() != test.prefix {
+			if kind.Heading != test.heading || kind.ChecksEachPeriod != test.looks || test.watch.AnnotationPrefix() != test.prefix {
 				t.Errorf("got %+v", kind)
 			}
 			for _, name := range append([]string{test.has}, everyAnnotation...) {
@@ -31,11 +31,11 @@ func TestWhatAKindOfContentDeclares(t *testing.T) {
 				}
 			}
 			for _, prefix := range AnnotationPrefixes() {
-				if own := test.prefix == "a.b/"; test.watch.Means(prefix+"paused") == own || test.watch.Means(prefix+"verbosity") != (prefix == AnsibleAnnotations && test.prefix == prefix) {
+				if own := test.prefix == "a.b/"; test.watch.IsKnownAnnotation(prefix+"paused") == own || test.watch.IsKnownAnnotation(prefix+"verbosity") != (prefix == AnsibleAnnotations && test.prefix == prefix) {
 					t.Errorf("what means something below %s is wrong", prefix)
 				}
 			}
-			if all := test.watch.NamesOf("paused"); all[0] != test.prefix+"paused" || !test.watch.Means(all[0]) {
+			if all := test.watch.AnnotationNames("paused"); all[0] != test.prefix+"paused" || !test.watch.IsKnownAnnotation(all[0]) {
 				t.Errorf("it is paused by %q", all)
 			}
 			if slices.Contains(names, test.prefix+test.hasNot) {

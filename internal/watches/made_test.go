@@ -36,8 +36,8 @@ func TestAWatchThatAProgramMakes(t *testing.T) {
 			[]any{time.Hour, true, 20, labels.Everything().String()},
 		},
 		"a kind of content of the program's": {
-			with(Field{"finalizer", "Finalizer", map[string]any{"name": "a.b/c"}}), &ContentKind{Looks: true},
-			func(w Watch) any { return []any{w.ContentKind().Looks, w.Finalizer.Name, w.ManageStatus} },
+			with(Field{"finalizer", "Finalizer", map[string]any{"name": "a.b/c"}}), &ContentKind{ChecksEachPeriod: true},
+			func(w Watch) any { return []any{w.ContentKind().ChecksEachPeriod, w.Finalizer.Name, w.ManageStatus} },
 			[]any{true, "a.b/c", true},
 		},
 	} {

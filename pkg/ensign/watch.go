@@ -108,9 +108,9 @@ type Custom struct {
 	AnnotationPrefix string
 	// Annotations are names, without that prefix, of those that the engine itself reads.
 	Annotations []string
-	// Looks is true if the content looks, after each period, whether anything is to be done
-	// (Work.Settled), so that a period leads to a run only then.
-	Looks bool
+	// ChecksEachPeriod is true if Work.Settled decides after each period whether a run is needed.
+	// If false, each period leads to a run.
+	ChecksEachPeriod bool
 
 	Settings
 	Triggers
@@ -149,7 +149,7 @@ func (w Custom) resolve(m *operator.Manager) (operator.Watch, error) {
 		fields = append(fields, watches.Field{Name: "finalizer", GoName: "Finalizer", Value: Finalizer{Name: w.Finalizer}})
 	}
 	made, err := m.MakeWatch("ensign.Custom", fields, &watches.ContentKind{
-		Heading: w.Heading, AnnotationPrefix: w.AnnotationPrefix, Annotations: w.Annotations, Looks: w.Looks,
+		Heading: w.Heading, AnnotationPrefix: w.AnnotationPrefix, Annotations: w.Annotations, ChecksEachPeriod: w.ChecksEachPeriod,
 	})
 	made.Engine = w.Engine
 	return made, err

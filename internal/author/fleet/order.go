@@ -106,7 +106,7 @@ func isPaused(kind kinds.Kind, cr *unstructured.Unstructured) bool {
 // pauses returns the annotations that pause the CR, or may do so.
 func pauses(kind kinds.Kind, cr *unstructured.Unstructured) (found []string) {
 	watch := watchFor(kind, cr)
-	for _, name := range watch.NamesOf(pausedSuffix) {
+	for _, name := range watch.AnnotationNames(pausedSuffix) {
 		if value, ok := cr.GetAnnotations()[name]; ok && value != "false" {
 			found = append(found, name)
 		}

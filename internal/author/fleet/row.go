@@ -186,7 +186,7 @@ func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, last s
 	case !ended || r.Generation != r.ObservedGeneration:
 	case !last.Next.IsZero():
 		next = &last.Next
-	case r.Outcome == Successful && period != "" && !watch.ContentKind().Looks && !last.Ended.IsZero():
+	case r.Outcome == Successful && period != "" && !watch.ContentKind().ChecksEachPeriod && !last.Ended.IsZero():
 		next = new(last.Ended.Add(pause))
 	}
 	return next, period

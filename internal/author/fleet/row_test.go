@@ -151,7 +151,7 @@ func TestTimes(t *testing.T) {
 			store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{} }), annotated(watches.CustomAnnotations), good, at("11:50:00.5"), at("12:20:00.5"),
 		},
 		"what a Go program brings and looks first": {
-			store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{Looks: true} }), "", good, at("11:50:00.5"), "",
+			store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{ChecksEachPeriod: true} }), "", good, at("11:50:00.5"), "",
 		},
 		"an annotation that does not parse":        {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
 		"0s is never":                              {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
