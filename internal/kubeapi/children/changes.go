@@ -71,7 +71,7 @@ func (f *watchedKind) handleChange(before, after *strip.Object, initial bool) {
 		f.setInherited(before.UID, false)
 		f.children.mu.Lock()
 		defer f.children.mu.Unlock()
-		f.children.proofs.remove(before)
+		f.children.ownership.remove(before)
 	}
 }
 

@@ -96,8 +96,8 @@ type timing struct {
 	recordCheck time.Duration
 	// unidentified is how long a write whose result is not known explains an event, at least.
 	unidentified time.Duration
-	// proofs is the shortest interval in which the record gets new proofs.
-	proofs time.Duration
+	// ownership is the shortest pause between two saves of new ownership records.
+	ownership time.Duration
 }
 
 // Children watches the children of CRs, and the objects to which CRs refer. It is a
@@ -118,7 +118,7 @@ type Children struct {
 	// refused has the time since when the API server does not allow a kind to be watched.
 	refused    map[schema.GroupResource]time.Time
 	references references
-	proofs     proofs
+	ownership  ownershipRecords
 	healths    healths
 	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
 	// the watch's controller calls Subscribe.
@@ -151,7 +151,7 @@ func New(o Options) *Children {
 	}
 	c := &Children{
 		options:      o,
-		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, proofs: 2 * time.Second},
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, ownership: 2 * time.Second},
 		watches:      map[schema.GroupKind]Watch{},
 		queues:       map[schema.GroupKind]*notificationQueue{},
 		recordLoaded: make(chan struct{}),

@@ -9,7 +9,7 @@
 // queue of the CR's watch, where it stays until the watch's controller calls Subscribe.
 //
 // A child outside of its CR's namespace counts only if a run is known to have written it
-// (proofs.go): its annotations could be a tenant's. The record has these proofs, too.
+// (ownership.go): its annotations could be a tenant's. The record has these ownership records, too.
 //
 // The package does not decide whether content runs. It writes nothing to the API server but
 // its record.

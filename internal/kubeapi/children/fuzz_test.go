@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 )
 
-// FuzzRecord reads a record that somebody else has written. It is read as it would be saved again, and each proof
-// of it takes as many bytes as one does.
+// FuzzRecord reads a record that somebody else has written. It is read as it would be saved again, and each ownership
+// record takes as many bytes as one does.
 func FuzzRecord(f *testing.F) {
 	f.Add(`[{"group":"g","version":"v1","resource":"things","written":"AAAAAAAAAAE"}]`, "AAAAAAAAAAEAAAAAAAAAAg")
 	f.Add(`{"group":[]}`, "AA")
@@ -39,10 +39,10 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		watch, resource := schema.GroupKind{Group: "g", Kind: "W"}, schema.GroupResource{Resource: "things"}
-		var p, again proofs
+		var p, again ownershipRecords
 		p.read(written, watch, resource)
-		if most := base64.RawStdEncoding.DecodedLen(len(written)) / len(proof{}); len(p.children) > most {
-			t.Errorf("%d proofs in %q", len(p.children), written)
+		if most := base64.RawStdEncoding.DecodedLen(len(written)) / len(ownershipRecord{}); len(p.children) > most {
+			t.Errorf("%d ownership records in %q", len(p.children), written)
 		}
 		again.read(p.text(watch, resource), watch, resource)
 		if len(again.children) != len(p.children) || again.text(watch, resource) != p.text(watch, resource) {
@@ -52,7 +52,7 @@ func FuzzRecord(f *testing.F) {
 }
 
 // FuzzOwners reads how an object names its owners. Nobody can name a CR of another namespace but by the
-// annotations, which need a proof.
+// annotations, which need an ownership record.
 func FuzzOwners(f *testing.F) {
 	f.Add(`{"namespace":"a","ownerReferences":[{"apiVersion":"g/v1","kind":"W","name":"n","uid":"u"}]}`)
 	f.Add(`{"namespace":"a","annotations":{"operator-sdk/primary-resource":"b/n","operator-sdk/primary-resource-type":"W.g"}}`)
@@ -67,7 +67,7 @@ func FuzzOwners(f *testing.F) {
 			t.Errorf("%d owners, and there may be %d", len(found), most)
 		}
 		for _, o := range found {
-			if o.link == byReference && o.cr.Namespace != "" && needsProof(&object, o.cr) {
+			if o.link == byReference && o.cr.Namespace != "" && needsOwnershipRecord(&object, o.cr) {
 				t.Errorf("a reference names %v of another namespace", o.cr)
 			}
 			if o.link == byAnnotation && o.uid != "" {

@@ -245,7 +245,7 @@ func (f *watchedKind) owners(object *strip.Object) map[ledger.CR]types.UID {
 		if !f.isWatchedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
 			continue
 		}
-		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
+		if needsOwnershipRecord(object, owner.cr) && !c.ownership.has(object.UID, owner.cr) {
 			continue
 		}
 		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)

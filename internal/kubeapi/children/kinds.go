@@ -22,7 +22,7 @@ type Kind struct {
 	Kind       string `json:"kind,omitempty"`
 	Resource   string `json:"resource"`
 	Namespaced bool   `json:"namespaced,omitempty"`
-	// Written has the proofs for children outside of the namespaces of their CRs: base64 of 8 bytes
+	// Written has the ownership records of children outside of the namespaces of their CRs: base64 of 8 bytes
 	// for each. It is in the record only.
 	Written string `json:"written,omitempty"`
 }
@@ -78,7 +78,7 @@ func (c *Children) watchChildKind(watch Watch, cr ledger.CR, write access.Write,
 	}
 	f := c.watchFor(watch.GVK.GroupKind(), kind)
 	informer, watched := f.informerFor(object.GetNamespace())
-	if c.proveChild(cr, object, link, kind.resource().GroupResource()) && watched {
+	if c.recordOwnership(cr, object, link, kind.resource().GroupResource()) && watched {
 		stored, _, _ := informer.Store().GetByKey(storeKey(object.GetNamespace(), object.GetName()))
 		f.noteOneStored(cr.Kind, stored)
 	}
@@ -172,9 +172,9 @@ func (c *Children) maintain(now time.Time) {
 	if now.Sub(c.lastSweep) > c.options.UnusedKindTimeout {
 		c.lastSweep = now
 		c.ledger.Sweep()
-		c.sweepProofs()
+		c.sweepOwnership()
 	}
-	c.scheduleProofs(now)
+	c.scheduleOwnership(now)
 	if now.Sub(c.lastUnidentifiedSweep) > c.timing.unidentified {
 		c.lastUnidentifiedSweep = now
 		c.ledger.SweepUnidentified()

@@ -17,7 +17,7 @@ import (
 
 // written is the record's text for one child of a CR.
 func written(child types.UID, namespace, name string, kind schema.GroupVersionKind) string {
-	key := proofOf(child, ledger.CR{Kind: kind.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	key := ownershipOf(child, ledger.CR{Kind: kind.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	return base64.RawStdEncoding.EncodeToString(key[:])
 }
 
@@ -51,10 +51,10 @@ func TestATenantsObjectBringsNoCRBack(t *testing.T) {
 	s.notified("Widget ns/w", "Gadget /g")
 }
 
-func TestProofsOutliveTheManager(t *testing.T) {
+func TestOwnershipRecordsOutliveTheManager(t *testing.T) {
 	record := &memoryRecord{}
 	s := newStage(t, Options{Record: record})
-	s.timing.proofs = 10 * time.Millisecond
+	s.timing.ownership = 10 * time.Millisecond
 	s.start().listen()
 	far := s.runWrites(configMaps, object("ConfigMap", "far", inNamespace("far"), annotatedFor(widgets, "ns/w")))
 	gone := s.runWrites(configMaps, object("ConfigMap", "gone", inNamespace("far"), annotatedFor(widgets, "ns/w")))
@@ -82,30 +82,30 @@ func TestProofsOutliveTheManager(t *testing.T) {
 	}
 }
 
-func TestProofsOfWhatIsGoneAreForgotten(t *testing.T) {
+func TestOwnershipRecordsOfWhatIsGoneAreForgotten(t *testing.T) {
 	s := newStage(t, Options{Record: &memoryRecord{all: map[string][]Kind{"Widget.g.io": {{
 		Version: "v1", Resource: "configmaps", Namespaced: true, Written: written("gone", "ns", "w", widgets),
 	}}}}}).start().listen()
 	s.live(configMaps)
 	kept := s.runWrites(configMaps, object("ConfigMap", "far", inNamespace("far"), annotatedFor(widgets, "ns/w")))
-	known := func() map[proof]*provenChild {
+	known := func() map[ownershipRecord]*ownedChild {
 		s.Children.mu.Lock()
 		defer s.Children.mu.Unlock()
-		s.sweepProofs()
-		return s.proofs.children
+		s.sweepOwnership()
+		return s.ownership.children
 	}
 	s.eventually(func() bool {
 		all := known()
-		return len(all) == 1 && all[proofOf(kept.GetUID(), ledger.CR{Kind: widgets.GroupKind(), NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}})] != nil
+		return len(all) == 1 && all[ownershipOf(kept.GetUID(), ledger.CR{Kind: widgets.GroupKind(), NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}})] != nil
 	}, func() string { return fmt.Sprint(known()) })
 }
 
-func TestARecordThatSomebodyHasEditedProvesNothing(t *testing.T) {
-	var p proofs
+func TestNoOwnershipIsReadFromAnEditedRecord(t *testing.T) {
+	var p ownershipRecords
 	for _, text := range []string{"", "!", "AAAA", "AAAAAAAAAAAA"} {
 		p.read(text, widgets.GroupKind(), configMaps.GroupResource())
 	}
 	if len(p.children) != 1 {
-		t.Errorf("want the whole proof alone, got %v", p.children)
+		t.Errorf("want the whole record alone, got %v", p.children)
 	}
 }

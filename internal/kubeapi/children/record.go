@@ -53,7 +53,7 @@ func (c *Children) watchRecorded(recorded map[string][]Kind) {
 				written := kind.Written
 				kind.Written = ""
 				c.watchFor(name, kind)
-				c.proofs.read(written, name, kind.resource().GroupResource())
+				c.ownership.read(written, name, kind.resource().GroupResource())
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (c *Children) kindsWatchedFor(watch schema.GroupKind) []Kind {
 	for _, f := range c.kinds {
 		if _, ok := f.uses[watch]; ok {
 			kind := f.kind
-			kind.Written = c.proofs.text(watch, kind.resource().GroupResource())
+			kind.Written = c.ownership.text(watch, kind.resource().GroupResource())
 			kinds = append(kinds, kind)
 		}
 	}
