@@ -162,8 +162,8 @@ func play(r *script.Run) (int, error) {
 	return script.Succeed(r)
 }
 
-// measureProxy measures requests of a live run, through the API proxy of its manager, beside
-// the same ones to the API server, in turns, one at a time.
+// measureProxy measures requests of a run through the API proxy, in turns with the same
+// requests to the API server.
 func measureProxy(ctx context.Context, s *session) error {
 	crs, err := s.furnish(ctx, nil)
 	if err != nil {
@@ -209,8 +209,8 @@ func measureProxy(ctx context.Context, s *session) error {
 	return nil
 }
 
-// holdRun starts a manager with one thread of Go, and returns how a live run of it reaches
-// the API server.
+// holdRun starts a manager with one thread of Go, and returns the connection of
+// one of its runs to the API server.
 func (s *session) holdRun(ctx context.Context) (*rest.Config, error) {
 	o, err := s.stubbed("proxy")
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	wallTime = "wall time"
 	// runsTable is the table that compares the ways.
 	runsTable = "runs"
-	// goalCRs have a goal when they change at once, with goalSlots live runs.
+	// goalCRs change at once, with goalSlots runs at the same time. Their duration has a goal.
 	goalCRs, goalSlots = 50, 2
 )
 
@@ -162,7 +162,7 @@ func (s *sides) memory(ctx context.Context, r role) error {
 func (s *sides) crowd(ctx context.Context) error {
 	s.title = "Many custom resources of the reference role, changed at once"
 	s.say("warm: creating %d custom resources of the reference role", goalCRs)
-	// The reference role alone has all slots: some are kept free for each kind that has no live run.
+	// The reference role alone has all slots: some stay free for each kind without a run.
 	alone := operator{project: s.project(), watches: "reference.yaml", roles: s.roles()[1:2]}
 	if err := errors.Join(s.ways[warmWay].create(ctx, alone.roles[0], goalCRs), s.dismiss()); err != nil {
 		return err

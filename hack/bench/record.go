@@ -136,9 +136,9 @@ func launchesOf(metrics string, sign int) launches {
 // tick is the unit of the kernel's times of processes: USER_HZ is 100 everywhere.
 const tick = 10 * time.Millisecond
 
-// treeTime is the processor time of a live process and of all its descendants, except for ended
-// ones that no process of the tree has waited for. Differences of it are true to a tick for each
-// live process.
+// treeTime is the processor time of a process and of all its descendants, except for ended
+// ones that no process of the tree has waited for. Differences of it are exact to a tick for each
+// process that still runs.
 func treeTime(root int) (total time.Duration, err error) {
 	processes := harness.Tree(root)
 	for _, p := range processes {
@@ -150,7 +150,7 @@ func treeTime(root int) (total time.Duration, err error) {
 	return total, err
 }
 
-// ownTime is the processor time of a live process alone.
+// ownTime is the processor time of a process alone.
 func ownTime(pid int) (time.Duration, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -161,8 +161,7 @@ func ownTime(pid int) (time.Duration, error) {
 }
 
 // memory is the memory of a manager's processes, in MiB of proportional set size. It has the
-// servers for warm runs alone and all processes when no run is live, and the most while runs were
-// live.
+// servers for warm runs alone, all processes without a run, and the peak with runs.
 type memory struct{ servers, idle, peak float64 }
 
 // treeMemory is the proportional set size, in MiB, of those processes of a tree whose command

@@ -195,8 +195,8 @@ func (s *site) follow(ctx context.Context, list *unstructured.UnstructuredList, 
 	return nil
 }
 
-// completion is when the last run that ended well did, as its status has it; "" while
-// one is live, and when there was none.
+// completion is the end of the last run, if that succeeded, as the status has it; "" during a
+// run, and before the first one.
 func completion(object *unstructured.Unstructured) string {
 	running := harness.ConditionOf(object, "Running")
 	if running.Reason != "Successful" {

@@ -54,7 +54,7 @@ type side struct {
 
 	way       way
 	namespace string
-	// slots is how many runs are live at once.
+	// slots is the number of runs at the same time.
 	slots int
 }
 
@@ -78,7 +78,7 @@ func launch(ctx context.Context, by side) (runner, error) {
 
 // sides are the ways to run roles, side by side.
 type sides struct {
-	side // but for its way
+	side // without its way
 
 	launch func(context.Context, side) (runner, error)
 	ways   map[way]runner

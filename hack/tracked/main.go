@@ -20,7 +20,7 @@ import (
 )
 
 // largest is the size in bytes above which a file does not belong into the repository: each
-// clone would carry it for ever.
+// clone would carry it forever.
 const largest = 1 << 20
 
 func main() {

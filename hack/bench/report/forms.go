@@ -106,8 +106,8 @@ func (r Report) Splice(file string) error {
 	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // A document that anybody may see.
 }
 
-// distinct returns the texts of the rows for which of says true, but for "", in the order in
-// which they first come.
+// distinct returns the texts of the rows for which of says true, without "" and doubles, in
+// the order of the rows.
 func (r Report) distinct(of func(Row) (text string, counts bool)) (texts []string) {
 	for _, row := range r.Rows {
 		if t, counts := of(row); counts && t != "" && !slices.Contains(texts, t) {

@@ -31,7 +31,7 @@ func (s *listerWatcher) list(ctx context.Context, options metav1.ListOptions) (r
 		s.informer.requestFailed(ctx, err)
 		return nil, err
 	}
-	// The informer is live only once the watch works too.
+	// The informer needs a working watch too.
 	return list, nil
 }
 

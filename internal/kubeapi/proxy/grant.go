@@ -21,7 +21,7 @@ const (
 	finalWriteTimeout = time.Second
 )
 
-// grants has the grants of live runs, by the digest of their token. A look-up by digest does not
+// grants has the grants of current runs, by the digest of their token. A look-up by digest does not
 // leak by its duration how much of a token is right, and a dump of the manager's memory shows
 // no token here.
 type grants struct {

@@ -148,7 +148,7 @@ func impersonation(header http.Header) string {
 // bearerProtocol is the prefix of a WebSocket subprotocol that carries a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // The name of a protocol.
 
-// stripIdentity removes headers by which a client could claim an identity or a source address. The
+// stripIdentity removes headers by which a client could give itself an identity or a source address. The
 // transport adds the manager's credentials. Impersonate-* stay: the API server judges whether the
 // manager may impersonate, so that a task can act with fewer rights.
 func stripIdentity(header http.Header) {

@@ -75,7 +75,7 @@ func volumes() map[schema.GroupKind]ignoredParts {
 		// pkg/controller/volume/persistentvolume (bindClaimToVolume, setClaimProvisioner), the node by
 		// pkg/scheduler/framework/plugins/volumebinding/binder.go, the resizer by
 		// pkg/volume/util/resize_util.go, SetClaimResizer. Fields: pv_controller.go there,
-		// bindClaimToVolume and assignDefaultStorageClass, which gives a class to a claim that
+		// bindClaimToVolume and assignDefaultStorageClass, which gives a class to a PVC that
 		// has none. Finalizer: plugin/pkg/admission/storage/storageobjectinuseprotection and
 		// pkg/controller/volume/pvcprotection.
 		{Kind: "PersistentVolumeClaim"}: {

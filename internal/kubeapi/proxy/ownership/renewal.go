@@ -32,8 +32,8 @@ func (t Target) isOutdated(reference any) bool {
 		schema.FromAPIVersionAndKind(version, kind).GroupKind() == t.Owner.GVK.GroupKind()
 }
 
-// renewals returns the operations that renew references in their places. Others may change the
-// list meanwhile: then the API server refuses the patch.
+// renewals returns the operations that renew references in their places. If another
+// client changes the list first, the API server refuses the patch.
 func renewals(before, after []any) []map[string]any {
 	var all []map[string]any
 	for i := range after {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// lookupTimeout bounds a look-up at the API server. The API server's own limit is longer, but a
-// client waits for its write meanwhile.
+// lookupTimeout bounds a look-up at the API server. The API server's own limit is longer, but
+// the write of a client waits for the look-up.
 const lookupTimeout = 30 * time.Second
 
 // Upstream sends requests to one API server.
