@@ -69,25 +69,16 @@ type Delimiters struct {
 
 // Installed names plugins that may be installed.
 type Installed struct {
-	Modules     []Module     `json:"modules"`
-	Filters     []string     `json:"filters"`
-	Tests       []string     `json:"tests"`
-	Lookups     []string     `json:"lookups"`
-	Collections []Collection `json:"collections"`
-	// Directories are those of roles and playbooks, which may have plugins of their own.
-	Directories []string `json:"directories"`
+	Modules []Module `json:"modules"`
+	Filters []string `json:"filters"`
+	Tests   []string `json:"tests"`
+	Lookups []string `json:"lookups"`
 }
 
 // Module is a module's name as it is written, and where it is looked for.
 type Module struct {
 	Name        string   `json:"name"`
 	Collections []string `json:"collections"`
-}
-
-// Collection is an installed collection.
-type Collection struct {
-	Name string `json:"name"`
-	Dir  string `json:"dir"`
 }
 
 // Content is a playbook, a role, or a file of tasks or handlers: Kind says which.
@@ -101,13 +92,12 @@ type Content struct {
 
 // Answer has an element for each element of the question.
 type Answer struct {
-	Texts     []Analysis       `json:"texts"`
-	Faults    []Fault          `json:"faults"`
-	Modules   []Plugin         `json:"modules"`
-	Filters   []Plugin         `json:"filters"`
-	Tests     []Plugin         `json:"tests"`
-	Lookups   []Plugin         `json:"lookups"`
-	Variables []OptionVariable `json:"variables"`
+	Texts   []Analysis `json:"texts"`
+	Faults  []Fault    `json:"faults"`
+	Modules []Plugin   `json:"modules"`
+	Filters []Plugin   `json:"filters"`
+	Tests   []Plugin   `json:"tests"`
+	Lookups []Plugin   `json:"lookups"`
 	// Arguments are Ansible's objections against each.
 	Arguments [][]string `json:"arguments"`
 	// Near has names that may be meant, by the kind and the name of each plugin that is not
@@ -143,15 +133,6 @@ type Option struct {
 	Choices  []string `json:"choices"`
 	Required bool     `json:"required"`
 	Options  Options  `json:"options"`
-}
-
-// OptionVariable is a variable that sets an option of an installed plugin.
-type OptionVariable struct {
-	Variable string `json:"variable"`
-	Plugin   string `json:"plugin"`
-	Kind     string `json:"kind"`
-	// Directory is that of the role or playbook that has the plugin; "" for a collection's.
-	Directory string `json:"directory"`
 }
 
 // Reader is a Python process that answers questions, one after the other.

@@ -16,8 +16,6 @@ type backend interface {
 	needs(c *rights.Collector, u *Unit)
 	// definition adds faults of the CRD of the unit's kind.
 	definition(p *Project, u *Unit, crd *schema.CRD, at source.Position)
-	// hasVariables reports whether the fields of a spec become variables of Ansible.
-	hasVariables() bool
 }
 
 // newBackend returns the backend of the unit. No other place asks which kind of content a unit has.
@@ -34,6 +32,5 @@ type ansibleBackend struct{}
 
 func (ansibleBackend) load(context.Context, *Project, *Unit) {}
 func (ansibleBackend) needs(*rights.Collector, *Unit)        {}
-func (ansibleBackend) hasVariables() bool                    { return true }
 
 func (ansibleBackend) definition(p *Project, u *Unit, _ *schema.CRD, _ source.Position) { p.fields(u) }

@@ -30,8 +30,6 @@ type chartBackend struct {
 	loaded *describe.Chart
 }
 
-func (*chartBackend) hasVariables() bool { return false }
-
 func (w *chartBackend) needs(c *rights.Collector, u *Unit) {
 	loaded := w.loaded
 	if loaded == nil {

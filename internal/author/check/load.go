@@ -40,8 +40,6 @@ type Project struct {
 	absentCollections, absentLibraries absences
 	// near has names that may be meant by plugins that are not there, as the reader found them.
 	near map[string][]string
-	// optionNames are variables that are options of plugins.
-	optionNames []reader.OptionVariable
 	// samplesRead are the objects below config/samples.
 	samplesRead []*customResource
 	// rewrites are conditions of which the fix is not written yet.

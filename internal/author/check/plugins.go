@@ -51,7 +51,6 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	question.Directory, question.Playbooks, question.Image = p.options.Dir, p.playbooks(), config.ImageDir
 	question.Installed = &reader.Installed{
 		Filters: slices.Sorted(maps.Keys(filters)), Tests: slices.Sorted(maps.Keys(tests)), Lookups: slices.Sorted(maps.Keys(lookups)),
-		Collections: p.collections(modules, filters, lookups), Directories: p.directories(),
 	}
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
@@ -80,7 +79,6 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	}
 	p.absentees()
 	refused(answer.Arguments)
-	p.optionVariables(answer.Variables)
 	return answer.Faults, nil
 }
 
@@ -172,15 +170,6 @@ func (p *Project) playbooks() []string {
 }
 
 // directories returns the directories of roles and playbooks.
-func (p *Project) directories() []string {
-	var found []string
-	for _, u := range p.Units {
-		found = append(found, u.directories()...)
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
-}
-
 func (u *Unit) directories() []string {
 	found := map[string]bool{u.Dir: true}
 	for _, t := range u.Tasks {
@@ -188,57 +177,6 @@ func (u *Unit) directories() []string {
 	}
 	delete(found, "")
 	return slices.Sorted(maps.Keys(found))
-}
-
-// collections returns the collections that the content names.
-func (p *Project) collections(modules map[string]*source.Task, others ...places) []reader.Collection {
-	names := map[string]bool{}
-	add := func(name string) {
-		if parts := strings.Split(name, "."); len(parts) >= 3 && parts[0]+"."+parts[1] != "ansible.builtin" {
-			names[parts[0]+"."+parts[1]] = true
-		}
-	}
-	for _, t := range modules {
-		add(t.Module)
-	}
-	for _, used := range others {
-		for name := range used {
-			add(name)
-		}
-	}
-	var found []reader.Collection
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if dirs := files.FindCollection(name, p.trees...); len(dirs) > 0 {
-			found = append(found, reader.Collection{Name: name, Dir: dirs[0].Dir})
-		}
-	}
-	return found
-}
-
-// optionVariables adds fields that become options of plugins and that the manager does not refuse, and keeps the
-// options for openSchemas.
-func (p *Project) optionVariables(all []reader.OptionVariable) {
-	for _, v := range all {
-		known := slices.ContainsFunc(p.optionNames, func(o reader.OptionVariable) bool { return o.Variable == v.Variable })
-		if known || magic(v.Variable) || strings.HasPrefix(v.Variable, "sops_") && p.info.HasCollection("community.sops", p.trees...) {
-			continue
-		}
-		p.optionNames = append(p.optionNames, v)
-		for _, u := range p.Units {
-			if key := u.Variables.Keys[v.Variable]; key != nil && u.canSet(v) {
-				p.add(finding{
-					"plugin-variable", report.Warning, source.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},
-					fmt.Sprintf("%s: its field %s becomes %s, an option of the %s plugin %s", u.Watch.GVK.Kind, key.Value, v.Variable, v.Kind, v.Plugin),
-					"where the plugin is used, the resource's author sets that option with the operator's rights", "rename the field, or set the variable in the watch's vars, which win",
-				})
-			}
-		}
-	}
-}
-
-// canSet reports whether a variable of a resource may be the option of a plugin.
-func (u *Unit) canSet(v reader.OptionVariable) bool {
-	return u.backend.hasVariables() && (v.Directory == "" || slices.Contains(u.directories(), v.Directory)) && u.Watch.Vars[v.Variable] == nil
 }
 
 var unresolved = regexp.MustCompile(`(?i)couldn't resolve module|the role .* was not found`)

@@ -80,34 +80,6 @@ func TestWhatTheLoaderSaysIsSaidOnce(t *testing.T) {
 	)
 }
 
-func TestOptionsOfPluginsThatAResourceCanSet(t *testing.T) {
-	const open = "              x-kubernetes-preserve-unknown-fields: true\n"
-	option := reader.OptionVariable{Variable: "secret_name", Plugin: "p", Kind: "lookup"}
-	for name, test := range map[string]struct {
-		definition string
-		option     reader.OptionVariable
-		vars       map[string]any
-		want       []string
-	}{
-		"by a field":           {definition + closed, option, nil, []string{"config/crd.yaml:16 warning plugin-variable"}},
-		"not by other fields":  {definition + closed, reader.OptionVariable{Variable: "other"}, nil, nil},
-		"by an open schema":    {definition + open, option, nil, []string{"config/crd.yaml:15 warning shadowed-variable"}},
-		"without a schema":     {"", option, nil, nil},
-		"what the watch sets":  {definition + open, option, map[string]any{"secret_name": "x"}, nil},
-		"of another role":      {definition + open, reader.OptionVariable{Variable: "secret_name", Directory: "/elsewhere"}, nil, nil},
-		"what Ansible refuses": {definition + open, reader.OptionVariable{Variable: "ansible_x"}, nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			watch := thing()
-			watch.Vars = test.vars
-			p := project(t, watch, map[string]string{"config/crd.yaml": test.definition})
-			p.optionVariables([]reader.OptionVariable{test.option, test.option})
-			p.openSchemas()
-			want(t, p, test.want...)
-		})
-	}
-}
-
 func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
 	const open = "              x-kubernetes-preserve-unknown-fields: true\n"
 	watch := thing()
@@ -117,10 +89,9 @@ func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
 		tasks += fmt.Sprintf("- debug:\n  register: out_%d\n", n)
 	}
 	p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": tasks, "roles/bye/tasks/main.yml": "- debug:\n  register: last\n", "config/crd.yaml": definition + open})
-	p.optionVariables([]reader.OptionVariable{{Variable: "a", Plugin: "x.y.p", Kind: "lookup"}, {Variable: "b", Plugin: "x.y.q", Kind: "become"}})
 	p.openSchemas()
 	want(t, p, "config/crd.yaml:15 warning shadowed-variable")
-	for _, word := range []string{"any of 10 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q), last (roles/bye/tasks/main.yml:2), out_0 (", " and 5 more"} {
+	for _, word := range []string{"any of 8 variables", "last (roles/bye/tasks/main.yml:2), out_0 (", " and 3 more"} {
 		if !strings.Contains(p.findings[0].Message, word) {
 			t.Errorf("want %q in %q", word, p.findings[0].Message)
 		}

@@ -40,7 +40,6 @@ func (p *Project) openSchemas() {
 				names[at] = append(names[at], text)
 			}
 		}
-		names[at] = append(names[at], p.optionsOf(u)...)
 	}
 	for at, all := range names {
 		if len(all) == 0 {
@@ -49,20 +48,10 @@ func (p *Project) openSchemas() {
 		slices.Sort(all)
 		all = slices.Compact(all)
 		p.add(finding{
-			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open, so a field of a resource can replace any of %d variables of the content or of plugins: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
-			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there, or sets the plugin's option with the operator's rights", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
+			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open, so a field of a resource can replace any of %d variables of the content: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
+			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
 		})
 	}
-}
-
-// optionsOf returns the options of plugins that a field of an open schema may become.
-func (p *Project) optionsOf(u *Unit) (names []string) {
-	for _, v := range p.optionNames {
-		if u.Variables.Fields[v.Variable] == nil && u.canSet(v) {
-			names = append(names, fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
-		}
-	}
-	return names
 }
 
 func (p *Project) shadowed(u *Unit, d *source.Definition) {

@@ -66,10 +66,6 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
         **{f"{kind}s": all_found for kind, all_found in found.items()},
         "arguments": [arguments.refused(a["spec"], a["values"]) for a in question.get("arguments") or []],
         "near": {f"{kind} {name}": installed.near(kind, name) for kind, name in missing},
-        "variables": [
-            v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])
-        ]
-        + [v for directory in asked.get("directories") or [] for v in installed.own_variables(directory)],
     }
 
 

@@ -1,4 +1,4 @@
-"""Which plugins are installed, what they import, and which variables set their options."""
+"""Which plugins are installed, and what they import."""
 
 from __future__ import annotations
 
@@ -14,12 +14,6 @@ import ensign_near
 import jinja2.defaults
 from ansible.plugins import loader as plugins
 from ansible.utils.plugin_docs import get_docstring
-
-# Kinds of plugins whose options variables can set.
-OPTION_KINDS = (
-    *("lookup", "connection", "become", "shell", "vars", "callback", "cache", "strategy"),
-    *("httpapi", "netconf", "cliconf", "terminal"),
-)
 
 
 def near(kind: str, name: str) -> list[str]:
@@ -210,36 +204,3 @@ def importable(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
-
-
-def option_variables(collection_dir: str, collection: str) -> list[dict[str, str]]:
-    """Return the variables that set options of a collection's plugins."""
-    found = []
-    for kind in OPTION_KINDS:
-        for path in sorted(Path(collection_dir, "plugins", kind).glob("*.py")):
-            for name in variables_of(path, kind, collection):
-                found.append({"variable": name, "plugin": f"{collection}.{path.stem}", "kind": kind})
-    return found
-
-
-def own_variables(directory: str) -> list[dict[str, str]]:
-    """Return the variables that set options of the plugins of a role or beside a playbook."""
-    return [
-        {"variable": name, "plugin": path.stem, "kind": kind, "directory": directory}
-        for kind in OPTION_KINDS
-        for path in sorted(Path(directory, f"{kind}_plugins").glob("*.py"))
-        for name in variables_of(path, kind, "")
-    ]
-
-
-def variables_of(path: Path, kind: str, collection: str) -> list[str]:
-    """Return the variables that set the options of one plugin."""
-    try:
-        documentation = get_docstring(
-            str(path), plugins.fragment_loader, collection_name=collection, plugin_type=kind, is_module=False
-        )[0]
-    except Exception:  # A plugin without documentation has no options.
-        return []
-    options = (documentation or {}).get("options") or {}
-    known = [option for option in options.values() if isinstance(option, dict)]
-    return sorted({v["name"] for option in known for v in option.get("vars") or [] if "name" in v})
