@@ -41,6 +41,14 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
+// Slip returns the words of a message about the name that Of finds; "" if there is none.
+func Slip(name string, known []string) string {
+	if meant, ok := Of(name, known); ok {
+		return "; did you mean " + meant + "?"
+	}
+	return ""
+}
+
 // distance counts the slips between two names, of which no letter takes part in two. It may
 // return any number above most for names that are further apart.
 func distance(a, b string, most int) int {

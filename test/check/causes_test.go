@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/author/check"
-	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -364,20 +363,5 @@ func TestFixes(t *testing.T) {
 	scratch.Write(t, dir, map[string]string{tasks: strings.Replace(after, "    | length\n", "    | length > 0\n", 1)})
 	if err := play(); err != nil {
 		t.Error("Ansible does not take the content after it is rewritten:", err)
-	}
-}
-
-func TestTheReservedNamesAreThoseOfAnsibleAndPython(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "python", "-c", "import keyword; from ansible.vars.reserved import get_reserved_names; print(*get_reserved_names(), *keyword.kwlist)").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range strings.FieldsSeq(string(out)) {
-		if !schema.Reserved(name) {
-			t.Errorf("%s is not in the list", name)
-		}
-	}
-	if schema.Reserved("item") || schema.Reserved("web_port") {
-		t.Error("other names are not reserved")
 	}
 }

@@ -5,24 +5,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 func TestKeywordsAreThoseOfAnsible(t *testing.T) {
 	cores.OnEach(t, func(t *testing.T, core cores.Core) {
-		const program = "from ansible.vars.reserved import get_reserved_names; print(*sorted(get_reserved_names()))"
+		const program = "import keyword; from ansible.vars.reserved import get_reserved_names; print(*get_reserved_names(), *keyword.kwlist)"
 		out, err := exec.CommandContext(t.Context(), core.Env.Python, "-c", program).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name := range strings.FieldsSeq(string(out)) {
-			if !extravars.IsKeyword(name) {
+			if !schema.Reserved(name) {
 				t.Errorf("%s is missing", name)
 			}
 		}
 	})
-	if extravars.IsKeyword("service_port") {
-		t.Error("service_port is not reserved")
+	if schema.Reserved("item") || schema.Reserved("service_port") {
+		t.Error("other names are not reserved")
 	}
 }

@@ -105,10 +105,7 @@ func (w *chartBackend) unknownValues(p *Project, s *customResource, given, known
 		case named && isMap && len(below) > 0:
 			w.unknownValues(p, s, inner, below, path+"."+key)
 		case !named && key != "global" && !w.mentions(key):
-			message := fmt.Sprintf("the chart %s has no value %s", w.loaded.Name, strings.TrimPrefix(path+"."+key, "spec."))
-			if meant, ok := nearest.Of(key, slices.Collect(maps.Keys(known))); ok {
-				message += "; did you mean " + meant + "?"
-			}
+			message := fmt.Sprintf("the chart %s has no value %s", w.loaded.Name, strings.TrimPrefix(path+"."+key, "spec.")) + nearest.Slip(key, slices.Collect(maps.Keys(known)))
 			p.add(finding{
 				"chart-values", report.Warning, s.at(path + "." + key), message,
 				"it has no effect, and nothing says so where the schema of the spec is open", "correct the name, or give the value a default in values.yaml",

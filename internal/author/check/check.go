@@ -70,6 +70,14 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 	return r, nil
 }
 
+// errorIf returns the severity of a finding that is an error where that is certain.
+func errorIf(certain bool) report.Severity {
+	if certain {
+		return report.Error
+	}
+	return report.Warning
+}
+
 // finding is a report.Finding in the making.
 type finding struct {
 	id       string

@@ -28,11 +28,7 @@ func (u *Unit) renderings(t *source.Task) (found []rendering) {
 	case rights.Module(t) == "" || n == nil:
 		return nil
 	}
-	elements := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		elements = n.Content
-	}
-	for _, element := range elements {
+	for _, element := range source.Each(n) {
 		names, _ := rights.Paths(u.Index, element, t)
 		found = append(found, rendering{names, delimitersIn(element)})
 	}
@@ -48,7 +44,7 @@ func (u *Unit) templates(t *source.Task) (names []string) {
 }
 
 func delimitersIn(n *yaml.Node) reader.Delimiters {
-	return delimiters(func(name string) string { return source.Scalar(source.Field(n, name)) })
+	return delimiters(func(name string) string { return source.Scalar(n, name) })
 }
 
 func delimiters(option func(name string) string) reader.Delimiters {
@@ -94,9 +90,9 @@ func (p *Project) keywords(u *Unit, t *source.Task) {
 			p.line(u, t, n, "names of environment variables, which are part of a shell's line", harmless)
 		}
 	}
-	if source.Plain(t.Module) == "set_fact" && t.Args != nil && t.Args.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(t.Args.Content); i += 2 {
-			p.line(u, t, t.Args.Content[i], "the name of a variable that set_fact makes", harmless)
+	if source.Plain(t.Module) == "set_fact" {
+		for key := range source.Pairs(t.Args) {
+			p.line(u, t, key, "the name of a variable that set_fact makes", harmless)
 		}
 	}
 }

@@ -10,7 +10,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -22,9 +25,6 @@ import (
 // nor keeps them at the next write.
 func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit, namespaces []string) error {
 	crd := schema.Of(p.CRDs, u.Watch.GVK.GroupKind())
-	if crd == nil {
-		return nil
-	}
 	validator, err := crd.Validator(u.Watch.GVK.Version)
 	if err != nil || validator == nil {
 		return nil //nolint:nilerr // The API server refuses such a CRD, which is a finding of its own.
@@ -50,7 +50,7 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 			severity = report.Warning // Perhaps the next run writes it anew.
 		}
 		p.add(finding{
-			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this CRD does not have", u.Watch.GVK.Kind, some(names), has(names), path),
+			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this CRD does not have", u.Watch.GVK.Kind, few(names), has(names), path),
 			"the API server drops the field when this CRD is installed, and its value is lost at the next write of the resource",
 			"add the field to the CRD, or leave the cluster's CRD as it is while an older operator runs, or save the resources first: kubectl get -o yaml",
 		})
@@ -86,30 +86,13 @@ func byManager(path string) bool {
 
 // eachOf calls visit with each object of a resource, page by page.
 func eachOf(ctx context.Context, resource dynamic.ResourceInterface, visit func(name string, object map[string]any)) error {
-	const pageSize = 500
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := resource.List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			item := &page.Items[i]
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) })
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		if item, ok := object.(*unstructured.Unstructured); ok {
 			visit(strings.TrimPrefix(item.GetNamespace()+"/"+item.GetName(), "/"), item.Object)
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
-}
-
-// some lists the first names.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+		return nil
+	})
 }
 
 func has(names []string) string {

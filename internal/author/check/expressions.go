@@ -72,12 +72,8 @@ func (p *Project) condition(u *Unit, t *source.Text) {
 		p.addFixable(finding{"templated-condition", severity, t.At(0), t.Where + ": a template in the condition " + quoted(t.Value), why, "write the expression without {{ }}"}, edits)
 	}
 	if what, certain := u.notBoolean(t.Analysis.Types, t.Task); what != "" {
-		severity := report.Warning
-		if certain {
-			severity = report.Error
-		}
 		p.addFixable(finding{
-			"non-boolean-condition", severity, t.At(0), t.Where + ": the result of " + quoted(t.Value) + " may be " + what + ", and not a boolean",
+			"non-boolean-condition", errorIf(certain), t.At(0), t.Where + ": the result of " + quoted(t.Value) + " may be " + what + ", and not a boolean",
 			"since ansible-core 2.19 a condition that is not a boolean fails the task", remedy,
 		}, edits)
 	}

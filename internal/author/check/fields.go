@@ -69,10 +69,7 @@ func (p *Project) unknownField(u *Unit, at source.Position, s source.Source) {
 	if missing == "" {
 		return
 	}
-	message := fmt.Sprintf("the schema of %s has no field %s", u.Watch.GVK.Kind, describeSource(s))
-	if meant, ok := nearest.Of(missing, siblings); ok {
-		message += "; did you mean " + meant + "?"
-	}
+	message := fmt.Sprintf("the schema of %s has no field %s", u.Watch.GVK.Kind, describeSource(s)) + nearest.Slip(missing, siblings)
 	p.add(finding{
 		"undefined-variable", report.Warning, at, message, "the API server drops such a field, so the content never gets its value", "correct the name, or add the field to the schema",
 	})

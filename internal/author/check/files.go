@@ -62,7 +62,7 @@ func (p *Project) missingFile(u *Unit, t *source.Task, part string, n *yaml.Node
 	if name == "" || strings.Contains(name, "{{") || strings.Contains(name, "{%") || u.hasFile(t, part, name) {
 		return
 	}
-	p.addMissingFile(source.Position{File: t.File, Line: n.Line, Column: n.Column}, name, part)
+	p.addMissingFile(source.Place(t.File, n), name, part)
 }
 
 func (p *Project) addMissingFile(at source.Position, name, part string) {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -44,10 +45,7 @@ func (u *Unit) unsafe(flow reader.Flow, task *source.Task, safe []string) []sour
 
 // severity is an error for a text that the schema lets through, a warning where no schema tells.
 func (u *Unit) severity(s source.Source) report.Severity {
-	if u.Variables.Has(s.Name) && u.Variables.Known && u.Variables.Find(s.Name, s.Path) != nil {
-		return report.Error
-	}
-	return report.Warning
+	return errorIf(u.Variables.Has(s.Name) && u.Variables.Known && u.Variables.Find(s.Name, s.Path) != nil)
 }
 
 func describeSource(s source.Source) string {
@@ -86,10 +84,8 @@ func (p *Project) yamlArgument(u *Unit, t *source.Task, written map[string][]*so
 	if n == nil {
 		return
 	}
-	if n.Kind == yaml.SequenceNode {
-		for _, element := range n.Content {
-			p.yamlText(u, t, element)
-		}
+	for _, element := range source.Items(n) {
+		p.yamlText(u, t, element)
 	}
 	p.yamlText(u, t, n)
 }
@@ -102,10 +98,8 @@ func (p *Project) yamlText(u *Unit, t *source.Task, n *yaml.Node) {
 		p.pasted(u, text)
 	default:
 		for _, l := range text.Analysis.Lookups {
-			if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
-				for _, file := range u.filesOf(t, u.terms(l.Terms[0], t)) {
-					p.pasted(u, file)
-				}
+			for _, file := range u.lookedUp(l, t) {
+				p.pasted(u, file)
 			}
 		}
 		values, _ := u.Values(n, t)
@@ -136,13 +130,11 @@ func (p *Project) definedText(u *Unit, t *source.Task, text *source.Text) {
 func (p *Project) pasted(u *Unit, t *source.Text) {
 	for _, output := range t.Analysis.Outputs {
 		var values []string
-		severity := report.Warning
+		certain := false
 		for _, flow := range output.Flows {
 			for _, s := range u.unsafe(flow, t.Task, inYAML) {
 				values = append(values, describeSource(s))
-				if u.severity(s) == report.Error {
-					severity = report.Error
-				}
+				certain = certain || u.severity(s) == report.Error
 			}
 		}
 		if values = slices.Compact(slices.Sorted(slices.Values(values))); len(values) == 0 {
@@ -150,7 +142,7 @@ func (p *Project) pasted(u *Unit, t *source.Text) {
 		}
 		verb := map[bool]string{true: " is", false: " are"}[len(values) == 1]
 		p.add(finding{
-			"yaml-text", severity, t.At(output.Line), "the resource's " + few(values) + verb + " pasted into YAML text",
+			"yaml-text", errorIf(certain), t.At(output.Line), "the resource's " + few(values) + verb + " pasted into YAML text",
 			"a value with a line break adds fields of its author's choice to the object", "give a map instead of a text, or write | to_json behind the value",
 		})
 	}
@@ -162,11 +154,8 @@ func (p *Project) fromYAML(u *Unit, t *source.Text) {
 		for _, flow := range output.Flows {
 			reads := func(f string) bool { return f == "from_yaml" || f == "from_yaml_all" }
 			if flow.Lookup >= 0 && slices.ContainsFunc(flow.Filters, reads) {
-				l := t.Analysis.Lookups[flow.Lookup]
-				if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
-					for _, file := range u.filesOf(t.Task, u.terms(l.Terms[0], t.Task)) {
-						p.pasted(u, file)
-					}
+				for _, file := range u.lookedUp(t.Analysis.Lookups[flow.Lookup], t.Task) {
+					p.pasted(u, file)
 				}
 				continue
 			}
@@ -231,17 +220,22 @@ func (p *Project) lookups(u *Unit, t *source.Text, add func(line int, s source.S
 	}
 }
 
+// lookedUp returns the texts of the templates that a lookup of a task renders.
+func (u *Unit) lookedUp(l reader.Lookup, t *source.Task) []*source.Text {
+	if source.Plain(l.Plugin) != "template" || len(l.Terms) == 0 {
+		return nil
+	}
+	return u.filesOf(t, u.terms(l.Terms[0], t))
+}
+
 // filesOf returns the texts of the templates that the task names.
 func (u *Unit) filesOf(t *source.Task, names []string) []*source.Text {
 	var found []*source.Text
-	if t == nil {
-		t = u.anyTask()
+	if t = cmp.Or(t, u.anyTask()); t == nil {
+		return nil
 	}
 	for _, name := range names {
-		var paths []string
-		if t != nil {
-			paths = source.FindFiles(t, "templates", name)
-		}
+		paths := source.FindFiles(t, "templates", name)
 		for _, text := range u.Texts {
 			if text.Where == "template" && slices.Contains(paths, text.File) {
 				found = append(found, text)

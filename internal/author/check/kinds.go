@@ -3,7 +3,6 @@ package check
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -15,12 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func (p *Project) relative(file string) string {
-	if path, err := filepath.Rel(p.options.Dir, file); err == nil && !strings.HasPrefix(path, "..") {
-		return path
-	}
-	return file
-}
+func (p *Project) relative(file string) string { return report.Relative(p.options.Dir, file) }
 
 // kinds adds faults of a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
@@ -75,7 +69,7 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 				"the API server drops what the manager writes there, and nobody sees the outcome of a run", "add status with x-kubernetes-preserve-unknown-fields: true, or with conditions",
 			})
 		}
-		if status := source.Field(source.Field(version.Root, "properties"), "status"); source.Field(source.Field(status, "default"), "observedGeneration") == nil {
+		if source.Field(version.Root, "properties", "status", "default", "observedGeneration") == nil {
 			p.add(finding{
 				"crd", report.Info, source.Position{File: crd.File, Line: version.Line, Column: 1}, "the status of " + crd.Kind + " has no default",
 				"helm --wait, Flux and others that use kstatus take a new resource for ready until its first run begins", "add default: {observedGeneration: -1} to the status in the schema",
@@ -95,10 +89,7 @@ func (p *Project) fields(u *Unit) {
 	if probe.Decode(&object) != nil {
 		return
 	}
-	at := func(path string) source.Position {
-		n := source.At(probe, path)
-		return source.Position{File: u.Variables.File, Line: n.Line, Column: n.Column}
-	}
+	at := func(path string) source.Position { return source.Place(u.Variables.File, source.At(probe, path)) }
 	o := extravars.Options{GVK: u.Watch.GVK, SnakeCase: u.Watch.SnakeCaseParameters, RefuseSops: p.info.HasCollection("community.sops", p.trees...)}
 	_, err := extravars.Build(object, o)
 	if invalid, ok := errors.AsType[*extravars.InvalidSpecError](err); ok {

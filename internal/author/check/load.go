@@ -212,7 +212,10 @@ func (u *Unit) addTemplates() {
 	}
 	add := func(task *source.Task, r rendering) {
 		for _, name := range r.names {
-			for _, path := range u.templateFiles(task, name) {
+			if task == nil || name == "" || strings.Contains(name, "{{") {
+				continue
+			}
+			for _, path := range source.FindFiles(task, "templates", name) {
 				if seen[path] {
 					continue
 				}
@@ -240,32 +243,12 @@ func (u *Unit) addTemplates() {
 	}
 }
 
-func (u *Unit) templateFiles(task *source.Task, name string) []string {
-	switch path := filepath.Join(u.Dir, "templates", name); {
-	case name == "" || strings.Contains(name, "{{"):
-		return nil
-	case task != nil:
-		return source.FindFiles(task, "templates", name)
-	case existing(path) != "":
-		return []string{path}
-	default:
-		return nil
-	}
-}
-
 // anyTask stands for the role of a text that no task has.
 func (u *Unit) anyTask() *source.Task {
 	if len(u.Tasks) == 0 {
 		return nil
 	}
 	return u.Tasks[0]
-}
-
-func existing(path string) string {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return path
-	}
-	return ""
 }
 
 // fromCR reports whether a name is a variable of the custom resource: of its schema or, where

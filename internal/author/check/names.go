@@ -63,9 +63,8 @@ func (p *Project) reservedNames(u *Unit) {
 	for _, dir := range u.directories() {
 		specs, file := readSpecs(dir)
 		for _, spec := range specs {
-			options := source.Field(spec, "options")
-			for i := 0; options != nil && i+1 < len(options.Content); i += 2 {
-				add(options.Content[i].Value, "an option of the role", source.Position{File: file, Line: options.Content[i].Line, Column: options.Content[i].Column})
+			for name := range source.Pairs(source.Field(spec, "options")) {
+				add(name.Value, "an option of the role", source.Place(file, name))
 			}
 		}
 	}

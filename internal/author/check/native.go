@@ -6,7 +6,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
@@ -17,8 +16,8 @@ func (p *Project) native(u *Unit, t *source.Task, n *yaml.Node, path []string, f
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			p.native(u, t, n.Content[i+1], append(slices.Clone(path), n.Content[i].Value), file)
+		for key, value := range source.Pairs(n) {
+			p.native(u, t, value, append(slices.Clone(path), key.Value), file)
 		}
 		return
 	case yaml.SequenceNode:
@@ -49,12 +48,8 @@ func (p *Project) nativeScalar(u *Unit, t *source.Task, n *yaml.Node, path []str
 	if what == "bool" {
 		what = "a boolean"
 	}
-	severity := report.Warning
-	if certain {
-		severity = report.Error
-	}
 	p.addFixable(finding{
-		"native-type", severity, source.Position{File: file, Line: n.Line, Column: n.Column},
+		"native-type", errorIf(certain), source.Place(file, n),
 		strings.Join(path, ".") + " becomes " + what + ", and Kubernetes wants a text",
 		"a template that is the whole value keeps its type since ansible-core 2.19, and the API server refuses the object", "write | string at the end of the expression, or quotes around a literal",
 	}, asTextOf(file, n))

@@ -78,14 +78,14 @@ func unknownKind(o rights.Object) string {
 		}
 	}
 	slices.Sort(groups)
-	meant, near := nearest.Of(gvk.Kind, names)
+	slip := nearest.Slip(gvk.Kind, names)
 	switch {
 	case len(groups) > 0 && o.APIVersion == "v1": // The client looks for the kind in all groups.
 		return ""
 	case len(groups) > 0:
 		return fmt.Sprintf("%s has no kind %s; it is of %s", o.APIVersion, o.Kind, strings.Join(groups, ", "))
-	case near:
-		return fmt.Sprintf("%s has no kind %s; did you mean %s?", o.APIVersion, o.Kind, meant)
+	case slip != "":
+		return fmt.Sprintf("%s has no kind %s%s", o.APIVersion, o.Kind, slip)
 	}
 	return ""
 }
@@ -112,11 +112,11 @@ func (p *Project) nameless(u *Unit, t *source.Task) {
 	}
 	values, _ := u.Values(rights.Definition(t), t)
 	for _, v := range values {
-		metadata, kind := source.Field(v.Node, "metadata"), source.Scalar(source.Field(v.Node, "kind"))
+		metadata, kind := source.Field(v.Node, "metadata"), source.Scalar(v.Node, "kind")
 		if !stored(kind) || !written(v.Node) || metadata != nil && !written(metadata) {
 			continue
 		}
-		o := rights.Object{APIVersion: source.Scalar(source.Field(v.Node, "apiVersion")), Kind: kind}
+		o := rights.Object{APIVersion: source.Scalar(v.Node, "apiVersion"), Kind: kind}
 		if source.Field(metadata, "name") == nil && source.Field(metadata, "generateName") == nil && t.Arg("name") == nil {
 			p.lacksField(t, o, "name", "metadata.name, or metadata.generateName")
 		}
@@ -133,7 +133,7 @@ func stored(kind string) bool {
 }
 
 // written reports whether all keys of a mapping stand in it.
-func written(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && source.Key(n, "<<") == nil }
+func written(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && source.Field(n, "<<") == nil }
 
 func (p *Project) lacksField(t *source.Task, o rights.Object, what, field string) {
 	p.add(finding{

@@ -38,12 +38,8 @@ func (p *Project) operands(u *Unit, t *source.Text) {
 		if left == right || !slices.Contains([]string{left, right}, "a text") || !slices.Contains([]string{left, right}, "a number") {
 			continue
 		}
-		severity := report.Warning
-		if leftCertain && rightCertain {
-			severity = report.Error
-		}
 		p.add(finding{
-			"native-type", severity, t.At(s.Line), fmt.Sprintf("+ joins %s and %s in %s", left, right, quoted(t.Value)),
+			"native-type", errorIf(leftCertain && rightCertain), t.At(s.Line), fmt.Sprintf("+ joins %s and %s in %s", left, right, quoted(t.Value)),
 			"the task fails: a template that is a whole value keeps its type since ansible-core 2.19", "write ~ instead of +, or | string or | int behind one of them",
 		})
 	}
@@ -91,11 +87,7 @@ func (u *Unit) emptyFile(t *source.Text, lookup int) string {
 	if lookup >= len(t.Analysis.Lookups) {
 		return ""
 	}
-	l := t.Analysis.Lookups[lookup]
-	if source.Plain(l.Plugin) != "template" || len(l.Terms) == 0 {
-		return ""
-	}
-	for _, file := range u.filesOf(t.Task, u.terms(l.Terms[0], t.Task)) {
+	for _, file := range u.lookedUp(t.Analysis.Lookups[lookup], t.Task) {
 		if file.Analysis.MayBeEmpty {
 			return "the template " + file.File
 		}

@@ -45,8 +45,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 		}
 	}
 	given, merged := map[string]bool{}, false
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+	for key, value := range source.Pairs(n) {
 		option, is := byName[key.Value]
 		switch {
 		case key.Value == "<<" || strings.Contains(key.Value, "{{"):
@@ -68,10 +67,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 
 func (o options) unknown(key *yaml.Node, names []string, within string) {
 	message := fmt.Sprintf("%s has no option %s%s", o.t.Module, within, key.Value)
-	if meant, ok := nearest.Of(key.Value, names); ok {
-		message += "; did you mean " + meant + "?"
-	}
-	o.add(key, message, "correct the name; ansible-doc "+o.t.Module+" lists the options")
+	o.add(key, message+nearest.Slip(key.Value, names), "correct the name; ansible-doc "+o.t.Module+" lists the options")
 }
 
 // required adds options that a mapping lacks.
@@ -99,9 +95,6 @@ func hasDefaults(u *Unit, t *source.Task) bool {
 
 // value compares a literal value with the type and choices of an option.
 func (o options) value(name string, n *yaml.Node, option reader.Option, within string) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
 	switch {
 	case n.Kind == yaml.MappingNode && len(option.Options) > 0:
 		o.check(n, option.Options, within+name+".")
@@ -120,10 +113,7 @@ func (o options) literal(name string, n *yaml.Node, option reader.Option, within
 	switch {
 	case len(option.Choices) > 0 && option.Type != "list" && !chosen(n, option):
 		message := fmt.Sprintf("%s of %s can't be %s: it is one of %s", within+name, o.t.Module, quoted(n.Value), strings.Join(option.Choices, ", "))
-		if meant, ok := nearest.Of(n.Value, option.Choices); ok {
-			message += "; did you mean " + meant + "?"
-		}
-		o.add(n, message, "correct the value")
+		o.add(n, message+nearest.Slip(n.Value, option.Choices), "correct the value")
 	case !fits(n.Value, option.Type):
 		o.add(n, fmt.Sprintf("%s of %s can't be %s: its type is %s", within+name, o.t.Module, quoted(n.Value), option.Type), "correct the value")
 	}
@@ -152,7 +142,7 @@ func fits(text, kind string) bool {
 
 func (o options) add(n *yaml.Node, message, remedy string) {
 	o.p.add(finding{
-		"module-option", o.severity, source.Position{File: o.t.File, Line: n.Line, Column: n.Column}, message,
+		"module-option", o.severity, source.Place(o.t.File, n), message,
 		"a run that gets here fails", remedy,
 	})
 }

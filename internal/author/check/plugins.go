@@ -65,9 +65,15 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	p.near = answer.Near
 	for n, key := range keys {
 		found[key] = answer.Modules[n]
-		p.module(modules[key], answer.Modules[n])
+		if t := modules[key]; source.Plain(t.Module) != "" {
+			p.plugin("module", t.Module, t.Position, found[key])
+		}
 	}
-	p.allOptions(found)
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			p.moduleOptions(u, t, found[moduleKey(t)])
+		}
+	}
 	for n, name := range question.Installed.Filters {
 		p.plugin("filter", name, filters[name], answer.Filters[n])
 	}
@@ -80,14 +86,6 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	p.absentees()
 	refused(answer.Arguments)
 	return answer.Faults, nil
-}
-
-func (p *Project) allOptions(modules map[string]reader.Plugin) {
-	for _, u := range p.Units {
-		for _, t := range u.Tasks {
-			p.moduleOptions(u, t, modules[moduleKey(t)])
-		}
-	}
 }
 
 // moduleKey is the same for tasks that get the same module.
@@ -104,12 +102,6 @@ func (p *Project) used(u *Unit, filters, tests, lookups places) {
 		for _, l := range t.Analysis.Lookups {
 			lookups.add(l.Plugin, t.At(l.Line))
 		}
-	}
-}
-
-func (p *Project) module(t *source.Task, found reader.Plugin) {
-	if source.Plain(t.Module) != "" {
-		p.plugin("module", t.Module, t.Position, found)
 	}
 }
 
@@ -191,12 +183,9 @@ func (p *Project) syntax(faults []reader.Fault) {
 		if strings.Contains(f.Message, "couldn't resolve module") || known[f.File] && !unresolved.MatchString(f.Message) {
 			continue
 		}
-		severity := report.Error
-		if strings.Contains(f.Message, "{{") {
-			severity = report.Warning // The name of a file depends on variables.
-		}
+		certain := !strings.Contains(f.Message, "{{") // Else the name of a file depends on variables.
 		p.add(finding{
-			"syntax", severity, source.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
+			"syntax", errorIf(certain), source.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
 			"Ansible's own loader refuses the content, so that no run begins, or a run ends here", "correct the line; ansible-playbook --syntax-check says the same",
 		})
 	}

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
@@ -31,13 +33,5 @@ func (p *Project) ready(u *Unit) {
 }
 
 func writesReady(conditions *yaml.Node) bool {
-	if conditions == nil {
-		return false
-	}
-	for _, one := range conditions.Content {
-		if source.Scalar(source.Field(one, "type")) == "Ready" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(source.Items(conditions), func(one *yaml.Node) bool { return source.Scalar(one, "type") == "Ready" })
 }

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/ensign-operator/ensign/internal/ansible/files"
@@ -21,47 +20,32 @@ const oldestCore = "5.3.0"
 // a feature that the old one lacks.
 func (p *Project) requirements() {
 	severity, why := report.Warning, "it does not render what template: names with ansible-core 2.19 and later; no task of this project uses template:"
-	if user := p.templating(); user != nil {
-		severity, why = report.Error, "with ansible-core 2.19 and later objects get {{ … }} in their names and values: "+p.at(user.File, user.Line)+" uses template:"
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			if severity == report.Warning && rights.Module(t) == "k8s" && t.Arg("template") != nil {
+				severity, why = report.Error, "with ansible-core 2.19 and later objects get {{ … }} in their names and values: "+p.at(t.File, t.Line)+" uses template:"
+			}
+		}
+	}
+	pinned := false
+	add := func(at source.Position, version, remedy string) {
+		if excludesNew(version) {
+			pinned = true
+			p.add(finding{"old-collection", severity, at, "kubernetes.core " + version + " is older than " + oldestCore, why, remedy})
+		}
 	}
 	path := filepath.Join(p.options.Dir, "requirements.yml")
 	documents, _ := source.ReadYAML(path)
-	pinned := false
 	for _, document := range documents {
-		list := source.Field(document, "collections")
-		if list == nil || list.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, element := range list.Content {
-			pin := source.Field(element, "version")
-			if source.Scalar(source.Field(element, "name")) == "kubernetes.core" && pin != nil && excludesNew(pin.Value) {
-				pinned = true
-				p.add(finding{
-					"old-collection", severity, source.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
-					"raise the version to " + oldestCore + " or later, and install with --force",
-				})
+		for _, element := range source.Items(source.Field(document, "collections")) {
+			if pin := source.Field(element, "version"); pin != nil && source.Scalar(element, "name") == "kubernetes.core" {
+				add(source.Place(path, pin), pin.Value, "raise the version to "+oldestCore+" or later, and install with --force")
 			}
 		}
 	}
-	if found := files.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 && excludesNew(found[0].Version) {
-		p.add(finding{
-			"old-collection", severity, source.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
-			"remove it, or install a newer one with --force",
-		})
+	if found := files.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 {
+		add(source.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, found[0].Version, "remove it, or install a newer one with --force")
 	}
-}
-
-// templating returns a task that leaves rendering a template to kubernetes.core, nil if there is
-// none.
-func (p *Project) templating() *source.Task {
-	for _, u := range p.Units {
-		for _, t := range u.Tasks {
-			if rights.Module(t) == "k8s" && t.Arg("template") != nil {
-				return t
-			}
-		}
-	}
-	return nil
 }
 
 // excludesNew reports whether the versions that a pin of kubernetes.core allows, such as

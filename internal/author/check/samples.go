@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,8 +10,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
-	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	definitions "github.com/ensign-operator/ensign/internal/author/schema"
@@ -32,8 +29,7 @@ type customResource struct {
 
 // at returns the position of a path such as spec.users[0].name, or of the nearest node.
 func (c *customResource) at(path string) source.Position {
-	n := source.At(c.node, path)
-	return source.Position{File: c.file, Line: n.Line, Column: n.Column}
+	return source.Place(c.file, source.At(c.node, path))
 }
 
 // customResources adds the faults of the CRs below config/samples and of those that Molecule's
@@ -58,9 +54,6 @@ func (p *Project) customResources(ctx context.Context) []*customResource {
 // validator returns the validator of a kind; faults of its definition become a finding.
 func (p *Project) validator(gvk schema.GroupVersionKind) *definitions.Validator {
 	crd := definitions.Of(p.CRDs, gvk.GroupKind())
-	if crd == nil {
-		return nil
-	}
 	validator, err := crd.Validator(gvk.Version)
 	if err != nil {
 		p.add(finding{
@@ -95,10 +88,7 @@ func (p *Project) isDefined(c *customResource) bool {
 			"the API server does not take it", "correct the version, or serve it in the CRD",
 		})
 	default:
-		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group)
-		if meant, ok := nearest.Of(c.gvk.Kind, kinds); ok {
-			message += "; did you mean " + meant + "?"
-		}
+		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group) + nearest.Slip(c.gvk.Kind, kinds)
 		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its CRD"})
 	}
 	return false
@@ -160,8 +150,8 @@ func templated(root *yaml.Node) (paths []string) {
 	visit = func(n *yaml.Node, path string) {
 		switch n.Kind {
 		case yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				visit(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
+			for key, value := range source.Pairs(n) {
+				visit(value, strings.TrimPrefix(path+"."+key.Value, "."))
 			}
 		case yaml.SequenceNode:
 			for i, element := range n.Content {
@@ -180,18 +170,15 @@ func templated(root *yaml.Node) (paths []string) {
 // sampleFiles returns the objects of the files below config/samples.
 func (p *Project) sampleFiles() []*customResource {
 	var found []*customResource
-	_ = filepath.WalkDir(filepath.Join(p.options.Dir, "config", "samples"), func(path string, entry os.DirEntry, err error) error { // There may be none.
-		if err == nil && entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
-			documents, fault := source.ReadYAML(path)
-			if fault != nil {
-				p.add(finding{"sample", report.Error, fault.Position, fault.Message, "nobody can apply the file", "correct the file"})
-			}
-			for _, document := range documents {
-				found = append(found, objectsIn(path, document)...)
-			}
+	for _, path := range source.Below(filepath.Join(p.options.Dir, "config", "samples"), ".yaml", ".yml") {
+		documents, fault := source.ReadYAML(path)
+		if fault != nil {
+			p.add(finding{"sample", report.Error, fault.Position, fault.Message, "nobody can apply the file", "correct the file"})
 		}
-		return nil
-	})
+		for _, document := range documents {
+			found = append(found, objectsIn(path, document)...)
+		}
+	}
 	return found
 }
 
@@ -208,9 +195,10 @@ func (p *Project) converging() []*customResource {
 				}
 				found = append(found, objectsIn(t.File, t.Arg("definition", "resource_definition", "inline"))...)
 				if name := source.Scalar(t.Arg("src")); name != "" {
-					documents, _ := source.ReadYAML(source.FindFile(t, "files", name))
+					file := source.FindFile(t, "files", name)
+					documents, _ := source.ReadYAML(file)
 					for _, document := range documents {
-						found = append(found, objectsIn(source.FindFile(t, "files", name), document)...)
+						found = append(found, objectsIn(file, document)...)
 					}
 				}
 			}
@@ -223,26 +211,17 @@ var group = regexp.MustCompile(`^[a-z0-9.-]+/v[a-z0-9]+$`)
 
 // objectsIn returns the objects of a document, or of a list of them, that may be CRs.
 func objectsIn(file string, n *yaml.Node) []*customResource {
-	if n == nil {
-		return nil
-	}
 	var found []*customResource
-	if n.Kind == yaml.SequenceNode {
-		for _, element := range n.Content {
-			found = append(found, objectsIn(file, element)...)
-		}
+	for _, element := range source.Items(n) {
+		found = append(found, objectsIn(file, element)...)
+	}
+	version, kind := source.Scalar(n, "apiVersion"), source.Scalar(n, "kind")
+	if !group.MatchString(version) || kind == "" {
 		return found
 	}
-	version, kind := source.Scalar(source.Field(n, "apiVersion")), source.Scalar(source.Field(n, "kind"))
-	if !group.MatchString(version) || kind == "" {
-		return nil
-	}
 	c := &customResource{file: file, node: n, gvk: schema.FromAPIVersionAndKind(version, kind)}
-	text, err := yaml.Marshal(n)
-	if err == nil {
-		text, err = kyaml.YAMLToJSON(text)
-	}
-	if err != nil || json.Unmarshal(text, &c.object) != nil {
+	var err error
+	if c.object, err = definitions.Object(n); err != nil {
 		return nil
 	}
 	return []*customResource{c}

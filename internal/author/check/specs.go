@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,14 +20,9 @@ func (p *Project) argumentSpec(u *Unit) {
 		return
 	}
 	spec, file := readSpecs(u.Dir)
-	options := source.Field(spec["main"], "options")
-	if options == nil || options.Kind != yaml.MappingNode {
-		return
-	}
 	own := u.givenAtStart()
-	for i := 0; i+1 < len(options.Content); i += 2 {
-		key, option := options.Content[i], options.Content[i+1]
-		at := source.Position{File: file, Line: key.Line, Column: key.Column}
+	for key, option := range source.Pairs(source.Field(spec["main"], "options")) {
+		at := source.Place(file, key)
 		field, declared := u.Variables.Fields[key.Value]
 		switch {
 		case declared:
@@ -62,10 +58,7 @@ var incompatible = map[string]string{ //nolint:gochecknoglobals // A table.
 }
 
 func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, at source.Position) {
-	kind := source.Scalar(source.Field(option, "type"))
-	if kind == "" {
-		kind = "str"
-	}
+	kind := cmp.Or(source.Scalar(option, "type"), "str")
 	key := u.Variables.Keys[name]
 	where := fmt.Sprintf("spec.%s of %s (%s)", key.Value, u.Watch.GVK.Kind, p.at(u.Variables.File, key.Line))
 	if is := schema.Type(field); slices.Contains(strings.Fields(incompatible[is]), kind) {
@@ -74,12 +67,9 @@ func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, 
 			"a run fails before its first task where Ansible can't convert the value", "give both the same type",
 		})
 	}
-	choices, values := source.Field(option, "choices"), source.Field(field, "enum")
-	if choices == nil || values == nil || choices.Kind != yaml.SequenceNode {
-		return
-	}
-	for _, value := range values.Content {
-		if !slices.ContainsFunc(choices.Content, func(c *yaml.Node) bool { return c.Value == value.Value }) && value.Tag != "!!null" {
+	choices := source.Items(source.Field(option, "choices"))
+	for _, value := range source.Items(source.Field(field, "enum")) {
+		if choices != nil && !slices.ContainsFunc(choices, func(c *yaml.Node) bool { return c.Value == value.Value }) && value.Tag != "!!null" {
 			p.add(finding{
 				"argument-spec", report.Warning, at, fmt.Sprintf("the role refuses %s for %s, which %s allows", quoted(value.Value), name, where),
 				"the run of a resource with the value fails before its first task", "allow the same values in both",

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,12 +20,8 @@ func (p *Project) ofTasks(u *Unit) {
 			})
 		}
 		if source.Scalar(t.Keys["poll"]) == "0" && t.Keys["async"] != nil && source.Scalar(t.Keys["async"]) != "0" && !u.awaited(t) {
-			name := t.Name
-			if name == "" {
-				name = t.Module
-			}
 			p.add(finding{
-				"async", report.Warning, t.Position, "the task " + name + " has poll: 0, and no ansible.builtin.async_status waits for it",
+				"async", report.Warning, t.Position, "the task " + cmp.Or(t.Name, t.Module) + " has poll: 0, and no ansible.builtin.async_status waits for it",
 				"the run waits for the job until its own timeout, and nothing in the content sees whether the job failed", "register its result and wait for it by ansible.builtin.async_status, or give it a poll of some seconds",
 			})
 		}

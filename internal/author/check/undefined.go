@@ -32,11 +32,7 @@ func (p *Project) undefined(u *Unit) {
 		if meant == "" && excused {
 			continue
 		}
-		severity := report.Warning
-		if sure[name] && !excused {
-			severity = report.Error
-		}
-		p.undefinedName(severity, name, meant, places[name])
+		p.undefinedName(errorIf(sure[name] && !excused), name, meant, places[name])
 	}
 }
 
@@ -209,9 +205,8 @@ func readSpecs(role string) (specs map[string]*yaml.Node, file string) {
 		file = filepath.Join(role, "meta", name)
 		documents, _ := source.ReadYAML(file)
 		for _, document := range documents {
-			all := source.Field(document, "argument_specs")
-			for i := 0; all != nil && all.Kind == yaml.MappingNode && i+1 < len(all.Content); i += 2 {
-				specs[all.Content[i].Value] = all.Content[i+1]
+			for name, spec := range source.Pairs(source.Field(document, "argument_specs")) {
+				specs[name.Value] = spec
 			}
 		}
 		if len(specs) > 0 {
@@ -222,11 +217,8 @@ func readSpecs(role string) (specs map[string]*yaml.Node, file string) {
 }
 
 func addKeys(names map[string]bool, n *yaml.Node) {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		names[n.Content[i].Value] = true
+	for key := range source.Pairs(n) {
+		names[key.Value] = true
 	}
 }
 

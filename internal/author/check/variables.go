@@ -29,7 +29,7 @@ func (p *Project) openSchemas() {
 		if !u.Variables.Known || !u.Variables.Open {
 			continue
 		}
-		at := source.Position{File: u.Variables.File, Line: u.Variables.OpenAt.Line, Column: u.Variables.OpenAt.Column}
+		at := source.Place(u.Variables.File, u.Variables.OpenAt)
 		watched[at] = u
 		seen := map[string]bool{}
 		for _, d := range u.Definitions {
@@ -55,13 +55,9 @@ func (p *Project) openSchemas() {
 }
 
 func (p *Project) shadowed(u *Unit, d *source.Definition) {
-	severity := report.Warning
-	switch d.How {
-	case source.Register, source.SetFact, source.LoopVar:
-		severity = report.Error
-	}
+	computed := d.How == source.Register || d.How == source.SetFact || d.How == source.LoopVar
 	p.add(finding{
-		"shadowed-variable", severity, d.Position,
+		"shadowed-variable", errorIf(computed), d.Position,
 		fmt.Sprintf("%s is %s here, and the field spec.%s of %s (%s)", d.Name, d.How, u.Variables.Keys[d.Name].Value, u.Watch.GVK.Kind, p.at(u.Variables.File, u.Variables.Keys[d.Name].Line)),
 		"variables of the spec are extra variables and win: where a resource has the field, this definition has no effect", "choose another name, for example with the role's name as prefix",
 	})

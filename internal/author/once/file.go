@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	kubeyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -35,7 +36,11 @@ func readFile(o Options, list []watches.Watch) (*unstructured.Unstructured, erro
 			return nil, fmt.Errorf("%s: %w", o.File, err)
 		}
 		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict(text, &object.Object); err != nil {
+		asJSON, err := yaml.YAMLToJSONStrict(text)
+		if err == nil {
+			err = json.Unmarshal(asJSON, &object.Object) // With numbers as an API server's answer has them.
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: document %d (line 1 of which is line %d of the file): %w", o.File, number, lineOf(content, text), err)
 		}
 		switch gvk := object.GroupVersionKind(); {
@@ -80,14 +85,5 @@ func theOne(file string, found []*unstructured.Unstructured, others []string, li
 	case found[0].GetName() == "":
 		return nil, fmt.Errorf("%s: the %s has no metadata.name", file, found[0].GetKind())
 	}
-	// JSON numbers as an API server's answer has them.
-	text, err := found[0].MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(text); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return object, nil
+	return found[0], nil
 }

@@ -1,7 +1,6 @@
 package once
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,11 +44,7 @@ func (r *reader) undefined(cr *unstructured.Unstructured) error {
 // known is false where no CRD tells.
 func dropped(cr *unstructured.Unstructured) (fields []schema.Problem, known bool) {
 	gvk := cr.GroupVersionKind()
-	crd := schema.Of(schema.Load("config"), gvk.GroupKind())
-	if crd == nil {
-		return nil, false
-	}
-	validator, err := crd.Validator(gvk.Version)
+	validator, err := schema.Of(schema.Load("config"), gvk.GroupKind()).Validator(gvk.Version)
 	if err != nil || validator == nil {
 		return nil, false
 	}
@@ -90,17 +85,11 @@ func (r *reader) document(cr *unstructured.Unstructured) *yaml.Node {
 	if err != nil {
 		return nil
 	}
-	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var document yaml.Node
-		if decoder.Decode(&document) != nil {
-			return nil
-		}
-		var object struct {
-			APIVersion string `yaml:"apiVersion"`
-			Kind       string `yaml:"kind"`
-		}
-		if document.Decode(&object) == nil && object.APIVersion == cr.GetAPIVersion() && object.Kind == cr.GetKind() {
-			return document.Content[0]
+	documents, _ := source.Parse(r.options.File, text)
+	for _, document := range documents {
+		if source.Scalar(document, "apiVersion") == cr.GetAPIVersion() && source.Scalar(document, "kind") == cr.GetKind() {
+			return document
 		}
 	}
+	return nil
 }

@@ -19,19 +19,15 @@ type comment struct {
 
 var pattern = regexp.MustCompile(`#\s*ensign:\s*ignore=([A-Za-z0-9_-]*)[ \t]*([^#]*)`)
 
-type comments struct{ files map[string][]comment }
+// comments are those of the files that have findings.
+type comments map[string][]comment
 
-func (c *comments) of(file string) []comment {
-	if found, known := c.files[file]; known {
-		return found
+func (c comments) of(file string) []comment {
+	if _, known := c[file]; !known {
+		text, _ := os.ReadFile(file) // A file that cannot be read has none.
+		c[file] = parse(file, strings.Split(string(text), "\n"))
 	}
-	var found []comment
-	text, err := os.ReadFile(file)
-	if err == nil && strings.Contains(string(text), "ensign:") {
-		found = parse(file, strings.Split(string(text), "\n"))
-	}
-	c.files[file] = found
-	return found
+	return c[file]
 }
 
 func parse(file string, lines []string) []comment {
@@ -50,7 +46,7 @@ func parse(file string, lines []string) []comment {
 }
 
 // silence returns the reason of a comment at the finding's line.
-func (c *comments) silence(f Finding) (string, bool) {
+func (c comments) silence(f Finding) (string, bool) {
 	for _, comment := range c.of(f.File) {
 		if comment.id == f.ID && comment.reason != "" && (comment.at == f.Line || comment.line == f.Line) {
 			return comment.reason, true
@@ -60,10 +56,10 @@ func (c *comments) silence(f Finding) (string, bool) {
 }
 
 // faults are findings about comments that silence nothing because a part is missing.
-func (c *comments) faults() []Finding {
+func (c comments) faults() []Finding {
 	var found []Finding
-	for _, file := range slices.Sorted(maps.Keys(c.files)) {
-		for _, comment := range c.files[file] {
+	for _, file := range slices.Sorted(maps.Keys(c)) {
+		for _, comment := range c[file] {
 			if comment.id == "" || comment.reason == "" {
 				found = append(found, Finding{
 					ID: "ignore-without-reason", Severity: Warning, File: file, Line: comment.line, Column: 1,

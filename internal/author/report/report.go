@@ -79,7 +79,7 @@ func New(findings []Finding) Report {
 		return a.ID == b.ID && a.Place() == b.Place() && a.Message == b.Message
 	})
 	r := Report{Findings: []Finding{}, Silenced: []Silenced{}}
-	comments := &comments{files: map[string][]comment{}}
+	comments := comments{}
 	for _, f := range findings {
 		if reason, silent := comments.silence(f); silent {
 			r.Silenced = append(r.Silenced, Silenced{f, reason})

@@ -6,21 +6,23 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"unicode"
+
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // Relative makes the files below dir relative to it.
 func (r Report) Relative(dir string) Report {
 	for i := range r.Findings {
-		r.Findings[i].File = relative(dir, r.Findings[i].File)
+		r.Findings[i].File = Relative(dir, r.Findings[i].File)
 	}
 	for i := range r.Silenced {
-		r.Silenced[i].File = relative(dir, r.Silenced[i].File)
+		r.Silenced[i].File = Relative(dir, r.Silenced[i].File)
 	}
 	return r
 }
 
-func relative(dir, file string) string {
+// Relative returns the path of a file in dir, and another path as it is.
+func Relative(dir, file string) string {
 	if path, err := filepath.Rel(dir, file); err == nil && filepath.IsAbs(file) && !strings.HasPrefix(path, "..") {
 		return path
 	}
@@ -57,7 +59,7 @@ func (r Report) text(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "%s, %s, %d info, %d silenced; %d files and %d tasks read\n",
 		count(r.Count(Error), "error"), count(r.Count(Warning), "warning"), r.Count(Info), len(r.Silenced), r.Files, r.Tasks)
-	_, err := io.WriteString(out, printable(text.String()))
+	_, err := io.WriteString(out, visible.Text(text.String()))
 	return err
 }
 
@@ -66,16 +68,6 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// printable shows control characters, so that text of the content does not steer a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
 }
 
 // sarif returns the report in version 2.1.0 of SARIF, as code hosts read it.

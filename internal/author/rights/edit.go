@@ -27,7 +27,7 @@ type Project struct {
 // ReadProject reads the roles in a directory such as config/rbac. name says which one is the
 // manager's, where the files leave a choice.
 func ReadProject(dir, name string) (*Project, error) {
-	roles, files, bound, err := readBound(dir)
+	roles, files, bound, err := readRoles(dir)
 	if err != nil {
 		return nil, err
 	}

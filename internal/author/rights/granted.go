@@ -26,7 +26,7 @@ type Granted struct {
 // bindings are among them, only the roles that are bound to a service account count: others
 // are for people.
 func ReadGranted(path string) (Granted, error) {
-	roles, _, err := readRoles(path)
+	roles, _, _, err := readRoles(path)
 	return grantedBy(roles), err
 }
 

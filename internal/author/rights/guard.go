@@ -13,12 +13,7 @@ import (
 // version the API server serves. Such a task runs in some clusters alone.
 func Guarded(i *source.Index, t *source.Task) bool {
 	for around := t; around != nil; around = around.Parent {
-		when := around.Keys["when"]
-		conditions := []*yaml.Node{when}
-		if when != nil && when.Kind == yaml.SequenceNode {
-			conditions = when.Content
-		}
-		if slices.ContainsFunc(conditions, func(n *yaml.Node) bool { return asksCluster(i, n, around, 0) }) {
+		if slices.ContainsFunc(source.Each(around.Keys["when"]), func(n *yaml.Node) bool { return asksCluster(i, n, around, 0) }) {
 			return true
 		}
 	}

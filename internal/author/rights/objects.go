@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"cmp"
 	"os"
 	"regexp"
 	"slices"
@@ -138,21 +139,16 @@ func ofVariables(i *source.Index, text *source.Text, t *source.Task, depth int) 
 
 func ofMapping(i *source.Index, n *yaml.Node, t *source.Task, depth int) ([]Object, bool) {
 	kind, version := source.Field(n, "kind"), source.Field(n, "apiVersion")
-	if items := source.Field(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(source.Scalar(kind), "List") {
+	if items := source.Field(n, "items"); source.Items(items) != nil && strings.HasSuffix(source.Scalar(kind), "List") {
 		return ofDefinition(i, items, t, depth)
 	}
-	if kind == nil { // The task says it, beside a part of the object.
-		kind = t.Arg("kind")
-	}
-	if version == nil {
-		version = t.Arg("api_version", "api", "version")
-	}
-	found, known := pairs(i, kind, version, t)
+	// The task may say it, beside a part of the object.
+	found, known := pairs(i, cmp.Or(kind, t.Arg("kind")), cmp.Or(version, t.Arg("api_version", "api", "version")), t)
 	for k := range found {
 		metadata := source.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = source.Field(metadata, "name"), source.Field(metadata, "namespace")
 		owners := source.Field(metadata, "ownerReferences")
-		found[k].Disowned = owners != nil && (owners.Tag == "!!null" || owners.Tag == "!!seq" && len(owners.Content) == 0) && source.Field(source.Field(metadata, "annotations"), keep) == nil
+		found[k].Disowned = owners != nil && (owners.Tag == "!!null" || owners.Tag == "!!seq" && len(owners.Content) == 0) && source.Field(metadata, "annotations", keep) == nil
 		found[k].Generated = source.Field(metadata, "generateName") != nil
 	}
 	return found, known
@@ -207,11 +203,7 @@ func lookedUp(i *source.Index, t *source.Text, task *source.Task, plugins ...str
 }
 
 func ofFiles(i *source.Index, t *source.Task) ([]Object, bool) {
-	n := t.Arg("template")
-	if n == nil {
-		n = t.Arg("src")
-	}
-	names, known := Paths(i, n, t)
+	names, known := Paths(i, cmp.Or(t.Arg("template"), t.Arg("src")), t)
 	found, all := inFiles(t, names)
 	return found, known && all
 }
@@ -221,11 +213,12 @@ func Paths(i *source.Index, n *yaml.Node, t *source.Task) (names []string, known
 	if path := source.Field(n, "path"); path != nil {
 		return i.Names(path, t)
 	}
-	if n == nil || n.Kind != yaml.SequenceNode {
+	elements := source.Items(n)
+	if elements == nil {
 		return i.Names(n, t)
 	}
 	known = true
-	for _, element := range n.Content {
+	for _, element := range elements {
 		found, all := Paths(i, element, t)
 		names, known = append(names, found...), known && all
 	}

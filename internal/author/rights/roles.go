@@ -2,9 +2,7 @@ package rights
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,26 +101,21 @@ func (r rule) rights() []Right {
 }
 
 // readRoles reads the roles in the file, or in the YAML files below the directory, and the lines
-// of the files.
-func readRoles(path string) (roles []*role, files map[string][]string, err error) {
-	roles, files, _, err = readBound(path)
-	return roles, files, err
-}
-
-// readBound also returns the roles that bindings give to a service account, as KIND/NAME.
-func readBound(path string) (roles []*role, files map[string][]string, bound map[string]bool, err error) {
+// of the files. It also returns the roles that bindings give to a service account, as KIND/NAME.
+func readRoles(path string) (roles []*role, files map[string][]string, bound map[string]bool, err error) {
 	files, bound = map[string][]string{}, map[string]bool{}
-	var paths []string
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && (filepath.Ext(file) == ".yaml" || filepath.Ext(file) == ".yml" || file == path) {
-			paths = append(paths, file)
-		}
-		return err
-	})
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	paths := []string{path}
+	if info.IsDir() {
+		paths = source.Below(path, ".yaml", ".yml")
+	}
 	for _, file := range paths {
-		text, readErr := os.ReadFile(file)
-		if readErr != nil {
-			return roles, files, bound, readErr
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return roles, files, bound, err
 		}
 		files[file] = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 		documents, fault := source.ReadYAML(file)
@@ -130,12 +123,12 @@ func readBound(path string) (roles []*role, files map[string][]string, bound map
 			return roles, files, bound, fmt.Errorf("%s: %s", fault.Position, fault.Message)
 		}
 		for _, d := range documents {
-			switch kind := source.Scalar(source.Field(d, "kind")); kind {
+			switch kind := source.Scalar(d, "kind"); kind {
 			case "Role", "ClusterRole":
 				roles = append(roles, newRole(kind, d, file, files[file]))
 			case "RoleBinding", "ClusterRoleBinding":
 				if ref := source.Field(d, "roleRef"); forAccount(source.Field(d, "subjects")) {
-					bound[source.Scalar(source.Field(ref, "kind"))+"/"+source.Scalar(source.Field(ref, "name"))] = true
+					bound[source.Scalar(ref, "kind")+"/"+source.Scalar(ref, "name")] = true
 				}
 			}
 		}
@@ -143,13 +136,13 @@ func readBound(path string) (roles []*role, files map[string][]string, bound map
 	for _, r := range roles {
 		r.bound = len(bound) == 0 || bound[r.kind+"/"+r.name]
 	}
-	return roles, files, bound, err
+	return roles, files, bound, nil
 }
 
 func newRole(kind string, document *yaml.Node, file string, lines []string) *role {
 	r := &role{
-		kind: kind, name: source.Scalar(source.Field(source.Field(document, "metadata"), "name")),
-		at: source.Position{File: file, Line: document.Line, Column: document.Column}, list: source.Field(document, "rules"),
+		kind: kind, name: source.Scalar(document, "metadata", "name"),
+		at: source.Place(file, document), list: source.Field(document, "rules"),
 		kept: slices.ContainsFunc(commentsAtHead(lines), keepComment.MatchString),
 	}
 	if r.list == nil {
@@ -170,7 +163,7 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		if i+1 < len(r.list.Content) {
 			end = r.list.Content[i+1].Line - 1
 		}
-		one.last = lastLine(lines, n.Line, end, r.list.Column)
+		one.last = source.LastLine(lines, n.Line, end, r.list.Column)
 		for number := n.Line - 1; number > r.at.Line && strings.HasPrefix(strings.TrimLeft(lines[number-1], " "), "#"); number-- {
 			one.comments = append([]string{lines[number-1]}, one.comments...)
 		}
@@ -178,22 +171,6 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		r.rules = append(r.rules, one)
 	}
 	return r
-}
-
-// lastLine returns the last line of an item of a list that begins at first and has ended at end: no line with text
-// in it is indented less than column.
-func lastLine(lines []string, first, end, column int) int {
-	last := first
-	for number := first + 1; number <= end; number++ {
-		text := strings.TrimLeft(lines[number-1], " ")
-		if text != "" && len(lines[number-1])-len(text) < column {
-			break
-		}
-		if text != "" {
-			last = number
-		}
-	}
-	return last
 }
 
 // rooted writes the path that means all of them as one with a slash, which means the same.
@@ -281,23 +258,13 @@ func boundWhere(roles []*role, holds func(*role) bool) []*role {
 }
 
 func forAccount(subjects *yaml.Node) bool {
-	if subjects == nil {
-		return false
-	}
-	for _, s := range subjects.Content {
-		if source.Scalar(source.Field(s, "kind")) == "ServiceAccount" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(source.Items(subjects), func(s *yaml.Node) bool { return source.Scalar(s, "kind") == "ServiceAccount" })
 }
 
 func list(n *yaml.Node, key string) []string {
 	var found []string
-	if values := source.Field(n, key); values != nil {
-		for _, v := range values.Content {
-			found = append(found, source.Scalar(v))
-		}
+	for _, v := range source.Items(source.Field(n, key)) {
+		found = append(found, source.Scalar(v))
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	crds "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // follower brings files up to date with a schema that has changed.
@@ -19,6 +22,8 @@ type follower struct {
 	plan *Plan
 	// before are the properties of the spec before.
 	before map[string]bool
+	// validator is that of the new CRD; nil if the API server refuses it.
+	validator *crds.Validator
 }
 
 func (f *follower) note(path string, line int, format string, args ...any) {
@@ -70,81 +75,39 @@ func (f *follower) add(m *mapping, lines []string) {
 
 // sample adds required and new fields to the sample, and notes fields that the schema refuses.
 func (f *follower) sample(path string) {
-	m := f.read(path, func(root *yaml.Node) (key, value *yaml.Node) { return entryOf(root, "spec") })
+	m := f.read(path, func(root *yaml.Node) (key, value *yaml.Node) { return source.Entry(root, "spec") })
 	if m == nil {
 		return
 	}
-	added := map[string]bool{}
 	var lines []string
 	for _, o := range f.options {
-		value := ""
 		switch {
-		case valueOf(m.node, o.key) != nil:
+		case source.Field(m.node, o.key) != nil:
 		case o.required && o.fallback == nil:
-			value = placeholder(o)
+			lines = append(lines, scalar(o.key)+": "+placeholder(o))
 		case o.fallback != nil && !f.before[o.key]:
-			value = flow(o.fallback)
-		}
-		if value != "" {
-			added[o.key] = true
-			lines = append(lines, scalar(o.key)+": "+value)
+			lines = append(lines, scalar(o.key)+": "+flow(o.fallback))
 		}
 	}
-	f.misfits(path, "spec", m.node, f.schema, added)
 	f.add(m, lines)
+	f.misfits(path)
 }
 
-// misfits notes the values that a schema refuses, or that the API server drops. Required fields
-// that are added are not missing.
-func (f *follower) misfits(path, name string, value, schema *yaml.Node, added map[string]bool) {
-	kind := textOf(schema, "type")
-	switch value.Kind {
-	case yaml.MappingNode:
-		if kind != "" && kind != "object" {
-			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
-			return
-		}
-		f.fields(path, name, value, schema, added)
-	case yaml.SequenceNode:
-		items := valueOf(schema, "items")
-		if kind != "" && kind != "array" {
-			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
-			return
-		}
-		for i, one := range value.Content {
-			if items != nil {
-				f.misfits(path, fmt.Sprintf("%s[%d]", name, i), one, items, nil)
-			}
-		}
-	case yaml.ScalarNode:
-		tags := map[string][]string{"string": {"!!str"}, "integer": {"!!int"}, "number": {"!!int", "!!float"}, "boolean": {"!!bool"}, "array": {}, "object": {}}
-		if allowed, known := tags[kind]; known && !slices.Contains(allowed, value.ShortTag()) && value.ShortTag() != "!!null" {
-			f.note(path, value.Line, "%s is not of type %s, which the CRD requires", name, kind)
-			return
-		}
-		choices := valueOf(schema, "enum")
-		if choices != nil && !slices.ContainsFunc(choices.Content, func(n *yaml.Node) bool { return n.Value == value.Value }) {
-			f.note(path, value.Line, "%s is not one of the CRD's choices: %s", name, flow(choices))
-		}
+// misfits notes the fields of the sample, with those that are added, that the API server drops or refuses.
+func (f *follower) misfits(path string) {
+	text, err := f.plan.read(path)
+	documents, _ := source.Parse(path, text)
+	if err != nil || f.validator == nil || len(documents) == 0 {
+		return
 	}
-}
-
-func (f *follower) fields(path, name string, value, schema *yaml.Node, added map[string]bool) {
-	properties := valueOr(schema, "properties")
-	open := valueOf(schema, anything) != nil || valueOf(schema, "additionalProperties") != nil || len(properties.Content) == 0
-	for i := 0; i+1 < len(value.Content); i += 2 {
-		key := value.Content[i]
-		switch property := valueOf(properties, key.Value); {
-		case property != nil:
-			f.misfits(path, name+"."+key.Value, value.Content[i+1], property, nil)
-		case !open && key.Tag != "!!merge":
-			f.note(path, key.Line, "the CRD has no field %s.%s any more: remove it here", name, key.Value)
-		}
+	object, err := crds.Object(documents[0])
+	if err != nil {
+		return // It is not an object with names.
 	}
-	for _, required := range valueOr(schema, "required").Content {
-		if valueOf(value, required.Value) == nil && !added[required.Value] && textOf(valueOr(properties, required.Value), "default") == "" {
-			f.note(path, value.Line, "%s.%s is required and not here", name, required.Value)
-		}
+	problems := f.validator.Dropped(object)
+	f.validator.Complete(object)
+	for _, problem := range append(problems, f.validator.Problems(context.Background(), object, true)...) {
+		f.note(path, source.At(documents[0], problem.Path).Line, "%s", problem.Message)
 	}
 }
 
@@ -161,10 +124,10 @@ func (f *follower) defaults(path string) {
 		case m == nil && !f.before[o.key]:
 			f.plan.Notes = append(f.plan.Notes, fmt.Sprintf("%s: a run that no operator started, such as Molecule's, lacks %s, because this file is not there or has no defaults", path, line))
 		case m == nil:
-		case valueOf(m.node, o.name) == nil && !f.before[o.key]:
+		case source.Field(m.node, o.name) == nil && !f.before[o.key]:
 			lines = append(lines, line+" # noqa: var-naming[no-role-prefix]")
-		case valueOf(m.node, o.name) != nil:
-			if here := valueOf(m.node, o.name); flow(here) != flow(o.fallback) {
+		case source.Field(m.node, o.name) != nil:
+			if here := source.Field(m.node, o.name); flow(here) != flow(o.fallback) {
 				f.note(path, here.Line, "the default of %s is %s here, and %s in the argument specs", o.name, flow(here), flow(o.fallback))
 			}
 		}
@@ -179,9 +142,9 @@ func (f *follower) defaults(path string) {
 func (f *follower) converge(path string) {
 	m := f.read(path, func(root *yaml.Node) (key, value *yaml.Node) {
 		for _, play := range root.Content {
-			for _, role := range valueOr(play, "roles").Content {
-				if role.Value == f.Role || textOf(role, "role") == f.Role {
-					return entryOf(play, "vars")
+			for _, role := range source.Items(source.Field(play, "roles")) {
+				if role.Value == f.Role || source.Scalar(role, "role") == f.Role {
+					return source.Entry(play, "vars")
 				}
 			}
 		}
@@ -189,7 +152,7 @@ func (f *follower) converge(path string) {
 	})
 	var lines []string
 	for _, o := range f.options {
-		if o.required && o.fallback == nil && (m == nil || valueOf(m.node, o.name) == nil) {
+		if o.required && o.fallback == nil && (m == nil || source.Field(m.node, o.name) == nil) {
 			lines = append(lines, scalar(o.name)+": "+placeholder(o))
 		}
 	}
@@ -204,8 +167,7 @@ func (f *follower) converge(path string) {
 
 // gone notes the variables of a mapping that were options before.
 func (f *follower) gone(m *mapping, where string) {
-	for i := 0; i+1 < len(m.node.Content); i += 2 {
-		name := m.node.Content[i]
+	for name := range source.Pairs(m.node) {
 		isOption := slices.ContainsFunc(f.options, func(o option) bool { return o.name == name.Value })
 		for key := range f.before {
 			if variable, err := extravars.SnakeCase(key); err == nil && variable == name.Value && !isOption {

@@ -42,7 +42,7 @@ func insert(text []byte, item string, keys ...string) ([]byte, error) {
 	case list.Style&yaml.FlowStyle != 0:
 		return nil, fmt.Errorf("%d: the list stands in one line, as [a, b]: write each of its items in a line of its own", list.Line)
 	default:
-		after = lastLine(lines, list.Content[before-1].Line, column)
+		after = source.LastLine(lines, list.Content[before-1].Line, len(lines), column)
 	}
 	added := strings.Split(indent(column+1, item), "\n")
 	first := slices.IndexFunc(added, func(line string) bool { return !strings.HasPrefix(strings.TrimLeft(line, " "), "#") })
@@ -61,24 +61,6 @@ func insert(text []byte, item string, keys ...string) ([]byte, error) {
 	return result, nil
 }
 
-// lastLine returns the number of the last line of an item that begins on a line, in a list
-// whose dashes stand in the column.
-func lastLine(lines []string, begins, column int) int {
-	last := begins
-	for number := begins + 1; number <= len(lines); number++ {
-		line := lines[number-1]
-		text := strings.TrimLeft(line, " ")
-		switch {
-		case text == "":
-		case len(line)-len(text) >= column:
-			last = number
-		default:
-			return last
-		}
-	}
-	return last
-}
-
 // listAt returns the node of the list.
 func listAt(text []byte, keys []string) (*yaml.Node, error) {
 	var document yaml.Node
@@ -90,7 +72,7 @@ func listAt(text []byte, keys []string) (*yaml.Node, error) {
 	}
 	node := document.Content[0]
 	for _, name := range keys {
-		key, found := entryOf(node, name)
+		key, found := source.Entry(node, name)
 		if found == nil {
 			return nil, fmt.Errorf("%d: there is no %s", node.Line, name)
 		}
@@ -104,48 +86,11 @@ func listAt(text []byte, keys []string) (*yaml.Node, error) {
 	return node, nil
 }
 
-// valueOf returns the value of a key; nil if there is none.
-func valueOf(node *yaml.Node, key string) *yaml.Node {
-	if node.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			return node.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// entryOf returns a key of a mapping, and its value.
-func entryOf(node *yaml.Node, name string) (key, value *yaml.Node) {
-	if node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == name {
-				return node.Content[i], node.Content[i+1]
-			}
-		}
-	}
-	return nil, nil
-}
-
-// valueOr returns the value of a key, an empty node if there is none.
-func valueOr(node *yaml.Node, key string) *yaml.Node {
-	if value := valueOf(node, key); value != nil {
-		return value
-	}
-	return &yaml.Node{}
-}
-
-// textOf returns the text of a key's value, "" if there is none.
-func textOf(node *yaml.Node, key string) string { return valueOr(node, key).Value }
-
 // propertiesOf returns the names of the properties of a schema.
 func propertiesOf(schema *yaml.Node) map[string]bool {
 	names := map[string]bool{}
-	properties := valueOr(schema, "properties")
-	for i := 0; i+1 < len(properties.Content); i += 2 {
-		names[properties.Content[i].Value] = true
+	for name := range source.Pairs(source.Field(schema, "properties")) {
+		names[name.Value] = true
 	}
 	return names
 }
@@ -166,7 +111,7 @@ func addKeys(text []byte, key, node *yaml.Node, added []string) ([]byte, error) 
 	switch count := len(node.Content); {
 	case count > 0 && node.Style&yaml.FlowStyle == 0:
 		first, last := node.Content[0], node.Content[count-1]
-		after := lastLine(lines, max(node.Content[count-2].Line, deepest(last)), first.Column)
+		after := source.LastLine(lines, max(node.Content[count-2].Line, deepest(last)), len(lines), first.Column)
 		lines = slices.Insert(lines, after, strings.Split(indent(first.Column-1, strings.Join(added, "\n")), "\n")...)
 	case count == 0 && strings.Count(lines[node.Line-1], "{}") == 1:
 		column := 0

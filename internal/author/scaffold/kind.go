@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	crds "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
@@ -62,10 +62,8 @@ type Kind struct {
 	SampleSpec, SampleVars string
 	// sample is the spec of the sample of a chart's kind.
 	sample object
-	// options are those of the role, and schema is SpecSchema: for a definition that is written
-	// again.
+	// options are those of the role, for a definition that is written again.
 	options []option
-	schema  *yaml.Node
 }
 
 // taken are kinds of Kubernetes itself, as far as operators might choose their names.
@@ -206,14 +204,12 @@ func (k *Kind) useChartOf(dir string) {
 	if !k.DefinitionOnly || k.Chart != "" || k.ValuesFile != "" {
 		return
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "watches.yaml"))
-	var document yaml.Node
-	if err != nil || yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
-		return
-	}
-	for _, watch := range document.Content[0].Content {
-		if chart := textOf(watch, "chart"); chart != "" && textOf(watch, "group") == k.APIGroup && textOf(watch, "kind") == k.Kind {
-			k.Chart = filepath.Join(dir, filepath.FromSlash(chart))
+	documents, _ := source.ReadYAML(filepath.Join(dir, "watches.yaml"))
+	for _, document := range documents {
+		for _, watch := range source.Items(document) {
+			if chart := source.Scalar(watch, "chart"); chart != "" && source.Scalar(watch, "group") == k.APIGroup && source.Scalar(watch, "kind") == k.Kind {
+				k.Chart = filepath.Join(dir, filepath.FromSlash(chart))
+			}
 		}
 	}
 }

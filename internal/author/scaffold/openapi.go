@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // object is a schema, or a part of one.
@@ -148,22 +150,19 @@ func (s *structural) note() string {
 // fromValues makes the schema of a kind's spec of values: their types, and the comments above them.
 // Objects take further fields, and a field that is null or empty takes anything.
 func fromValues(n *yaml.Node) object {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	switch n.Kind {
+	switch n = source.Field(n); n.Kind {
 	case yaml.MappingNode:
 		schema := object{"type": "object", anything: true}
 		properties := object{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Tag == "!!merge" {
+		for key, value := range source.Pairs(n) {
+			if key.Tag == "!!merge" {
 				continue
 			}
-			property := fromValues(n.Content[i+1])
-			if comment := comment(n.Content[i].HeadComment); comment != "" {
+			property := fromValues(value)
+			if comment := comment(key.HeadComment); comment != "" {
 				property["description"] = comment
 			}
-			properties[n.Content[i].Value] = property
+			properties[key.Value] = property
 		}
 		if len(properties) > 0 {
 			schema["properties"] = properties

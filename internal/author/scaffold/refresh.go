@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	crds "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // refresh plans the definition of a kind of the project anew, and the changes that follow in the
@@ -39,6 +42,10 @@ func (k *Kind) refresh(plan *Plan, paths *strings.Replacer) error {
 	}
 	plan.replace(definition, text, changed)
 	f := follower{Kind: k, plan: plan, before: propertiesOf(old.spec)}
+	if documents, _ := source.Parse(definition, changed); len(documents) > 0 {
+		crd, _ := crds.Parse(definition, documents[0])
+		f.validator, _ = crd.Validator(k.Version) // check says what is wrong with the CRD.
+	}
 	f.sample(paths.Replace("config/samples/GROUP_VERSION_SINGULAR.yaml"))
 	if k.Role != "" && k.ValuesFile == "" {
 		f.defaults("roles/" + k.Role + "/defaults/main.yml")
@@ -70,17 +77,12 @@ func specIn(text []byte, version string) (d definition, err error) {
 	if len(document.Content) == 0 {
 		return d, errors.New("1: the file is empty: " + remedy)
 	}
-	versions := valueOf(valueOr(document.Content[0], "spec"), "versions")
-	if versions != nil {
-		for _, one := range versions.Content {
-			if name := valueOf(one, "name"); name != nil && name.Value == version {
-				d.schema = valueOf(valueOr(one, "schema"), "openAPIV3Schema")
-			}
+	for _, one := range source.Items(source.Field(document.Content[0], "spec", "versions")) {
+		if source.Scalar(one, "name") == version {
+			d.schema = source.Field(one, "schema", "openAPIV3Schema")
 		}
 	}
-	if d.schema != nil {
-		d.key, d.spec = entryOf(valueOr(d.schema, "properties"), "spec")
-	}
+	d.key, d.spec = source.Entry(source.Field(d.schema, "properties"), "spec")
 	if d.spec == nil {
 		return d, fmt.Errorf("%d: the version %s has no schema of a spec: %s", document.Content[0].Line, version, remedy)
 	}
@@ -91,11 +93,11 @@ func specIn(text []byte, version string) (d definition, err error) {
 func (d definition) replaced(text []byte, k *Kind) ([]byte, error) {
 	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	indented := strings.Split(indent(d.key.Column+1, k.SpecSchema), "\n")
-	last := lastLine(lines, max(d.key.Line, deepest(d.spec)), d.key.Column)
+	last := source.LastLine(lines, max(d.key.Line, deepest(d.spec)), len(lines), d.key.Column)
 	lines = slices.Replace(lines, d.key.Line-1, last, append([]string{strings.Repeat(" ", d.key.Column-1) + "spec:"}, indented...)...)
 	// The fields that the object as a whole requires stand above.
-	key, required := entryOf(d.schema, "required")
-	properties, _ := entryOf(d.schema, "properties")
+	key, required := source.Entry(d.schema, "required")
+	properties, _ := source.Entry(d.schema, "properties")
 	switch {
 	case k.SpecRequired && required == nil && properties.Line <= d.key.Line:
 		lines = slices.Insert(lines, properties.Line-1, strings.Repeat(" ", properties.Column-1)+"required: [spec]")
@@ -122,38 +124,36 @@ func (k *Kind) carryOver(path string, old *yaml.Node, plan *Plan) error {
 	if err := yaml.Unmarshal([]byte(k.SpecSchema), &document); err != nil {
 		return fmt.Errorf("read the schema: %w", err)
 	}
-	k.schema = document.Content[0]
-	written := generated
+	schema, written := document.Content[0], generated
 	if k.Chart != "" {
 		written = append(slices.Clone(generated), sameKeywords...)
 	}
-	kept := carry(old, k.schema, "spec", written)
+	kept := carry(old, schema, "spec", written)
 	if len(kept) == 0 {
 		return nil
 	}
 	plan.Notes = append(plan.Notes, fmt.Sprintf("%s: kept, because somebody added it there: %s", path, strings.Join(kept, ", ")))
-	text, err := yamlText(k.schema)
+	text, err := yamlText(schema)
 	k.SpecSchema = text
 	return err
 }
 
 func carry(from, to *yaml.Node, path string, written []string) (kept []string) {
-	if from.Kind != yaml.MappingNode || to.Kind != yaml.MappingNode || textOf(from, "type") != textOf(to, "type") {
+	if from.Kind != yaml.MappingNode || to.Kind != yaml.MappingNode || source.Scalar(from, "type") != source.Scalar(to, "type") {
 		return nil
 	}
-	for i := 0; i+1 < len(from.Content); i += 2 {
-		if key := from.Content[i]; !slices.Contains(written, key.Value) && valueOf(to, key.Value) == nil {
-			to.Content = append(to.Content, key, from.Content[i+1])
+	for key, value := range source.Pairs(from) {
+		if !slices.Contains(written, key.Value) && source.Field(to, key.Value) == nil {
+			to.Content = append(to.Content, key, value)
 			kept = append(kept, path+": "+key.Value)
 		}
 	}
-	if a, b := valueOf(from, "items"), valueOf(to, "items"); a != nil && b != nil {
+	if a, b := source.Field(from, "items"), source.Field(to, "items"); a != nil && b != nil {
 		kept = append(kept, carry(a, b, path+"[]", written)...)
 	}
-	properties := valueOr(to, "properties")
-	for i := 0; i+1 < len(properties.Content); i += 2 {
-		if before := valueOf(valueOr(from, "properties"), properties.Content[i].Value); before != nil {
-			kept = append(kept, carry(before, properties.Content[i+1], path+"."+properties.Content[i].Value, written)...)
+	for name, property := range source.Pairs(source.Field(to, "properties")) {
+		if before := source.Field(from, "properties", name.Value); before != nil {
+			kept = append(kept, carry(before, property, path+"."+name.Value, written)...)
 		}
 	}
 	return kept

@@ -9,6 +9,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // setSchema sets the schema of the spec, and the other parts of the definition.
@@ -85,7 +87,7 @@ func complete(values *yaml.Node, schema object) {
 	required, _ := schema["required"].([]any)
 	for _, name := range required {
 		name, _ := name.(string)
-		if valueOf(values, name) != nil {
+		if source.Field(values, name) != nil {
 			continue
 		}
 		var value yaml.Node
@@ -98,9 +100,9 @@ func complete(values *yaml.Node, schema object) {
 		blockStyle(value.Content[0])
 		values.Content = append(values.Content, key, value.Content[0])
 	}
-	for i := 0; i+1 < len(values.Content); i += 2 {
-		if inner, isObject := properties[values.Content[i].Value].(object); isObject && values.Content[i+1].Kind == yaml.MappingNode {
-			complete(values.Content[i+1], inner)
+	for key, value := range source.Pairs(values) {
+		if inner, isObject := properties[key.Value].(object); isObject && value.Kind == yaml.MappingNode {
+			complete(value, inner)
 		}
 	}
 }

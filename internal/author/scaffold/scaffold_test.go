@@ -315,7 +315,7 @@ func TestFaultsOfArgumentSpecs(t *testing.T) {
 		"{a: {type: int, default: \"3\"}}":  "the default is not of type int",
 		"{a: {type: list, elements: none}}": `elements "none"`,
 		"[a]":                               "a mapping of names",
-		"{a: ":                              "argument_specs.yml: yaml:",
+		"{a: ":                              "argument_specs.yml:4: invalid YAML: ",
 	} {
 		dir := newProject(t)
 		scratch.Write(t, dir, map[string]string{"roles/mysqlcluster/meta/argument_specs.yml": "argument_specs:\n  main:\n    options: " + options + "\n"})

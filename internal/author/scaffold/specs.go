@@ -13,6 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	crds "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // option is an option of a role's argument specs.
@@ -30,25 +32,6 @@ type option struct {
 	secret      bool
 }
 
-// specsOf returns the options of the entry point main in the argument specs of a role; found
-// is false if it has none.
-func specsOf(content []byte) (options *yaml.Node, found bool, err error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		return nil, false, err
-	}
-	if len(document.Content) == 0 {
-		return nil, false, nil
-	}
-	node := document.Content[0]
-	for _, key := range []string{"argument_specs", "main", "options"} {
-		if node = valueOf(node, key); node == nil {
-			return nil, false, nil
-		}
-	}
-	return node, true, nil
-}
-
 // describe sets the fields that follow from the argument specs of the role.
 func (k *Kind) describe(plan *Plan) error {
 	path := "roles/" + k.Singular + "/meta/argument_specs.yml"
@@ -63,14 +46,18 @@ func (k *Kind) describe(plan *Plan) error {
 	if err != nil {
 		return err
 	}
-	node, found, err := specsOf(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	documents, fault := source.Parse(path, content)
+	if fault != nil {
+		return fmt.Errorf("%s:%d: %s", path, fault.Line, fault.Message)
 	}
-	if !found && k.DefinitionOnly {
+	var node *yaml.Node
+	if len(documents) > 0 {
+		node = source.Field(documents[0], "argument_specs", "main", "options")
+	}
+	if node == nil && k.DefinitionOnly {
 		return k.undescribed()
 	}
-	if !found {
+	if node == nil {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the spec of %s takes anything: describe it in config/crd/bases, or, for a role, in meta/argument_specs.yml and give --crd-only", k.Kind))
 		k.SpecSchema = "type: object\nx-kubernetes-preserve-unknown-fields: true"
 		return nil
@@ -133,8 +120,7 @@ func (r *specReader) options(node *yaml.Node, top bool) []option {
 		return nil
 	}
 	var options []option
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		name, value := node.Content[i], node.Content[i+1]
+	for name, value := range source.Pairs(node) {
 		if top && (name.Value == "ansible_operator_meta" || strings.HasPrefix(name.Value, r.prefix)) {
 			continue // The operator's variables, and its own settings.
 		}
@@ -143,7 +129,7 @@ func (r *specReader) options(node *yaml.Node, top bool) []option {
 			r.fault(name, "no key of a custom resource becomes the variable %q: begin it with a letter, and write lower case letters, digits and single underscores", name.Value)
 			continue
 		}
-		if top && extravars.IsKeyword(name.Value) {
+		if top && crds.Reserved(name.Value) {
 			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%s:%d: Ansible reserves the name %s, so that ansible-lint, and with it make test, refuses it as a variable of the role: choose another, such as %s",
 				r.path, name.Line, name.Value, "service_"+name.Value))
 		}
@@ -171,7 +157,7 @@ func keyOf(name string) (string, bool) {
 
 func (r *specReader) option(name, key string, node *yaml.Node) option {
 	get := func(key string) *yaml.Node {
-		if value := valueOf(node, key); value != nil {
+		if value := source.Field(node, key); value != nil {
 			return value
 		}
 		return &yaml.Node{Tag: "!!null"}
@@ -183,7 +169,7 @@ func (r *specReader) option(name, key string, node *yaml.Node) option {
 	if fallback := get("default"); fallback.Tag != "!!null" {
 		o.fallback = fallback
 	}
-	if inner := valueOf(node, "options"); inner != nil {
+	if inner := source.Field(node, "options"); inner != nil {
 		o.options = r.options(inner, false)
 	}
 	if types[o.kind] == "" {

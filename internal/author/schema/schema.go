@@ -3,8 +3,7 @@
 package schema
 
 import (
-	"io/fs"
-	"path/filepath"
+	"iter"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -38,18 +37,11 @@ type Version struct {
 
 // Load returns the CRDs in the YAML files below dir. A file that is not YAML has none.
 func Load(dir string) []CRD {
-	var paths []string
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // A missing directory has none.
-		if err == nil && !entry.IsDir() && (filepath.Ext(path) == ".yaml" || filepath.Ext(path) == ".yml") {
-			paths = append(paths, path)
-		}
-		return nil
-	})
 	var found []CRD
-	for _, path := range paths {
+	for _, path := range source.Below(dir, ".yaml", ".yml") {
 		documents, _ := source.ReadYAML(path)
 		for _, document := range documents {
-			if crd, ok := parse(path, document); ok {
+			if crd, ok := Parse(path, document); ok {
 				found = append(found, crd)
 			}
 		}
@@ -67,35 +59,29 @@ func Of(crds []CRD, kind schema.GroupKind) *CRD {
 	return nil
 }
 
-func parse(path string, n *yaml.Node) (CRD, bool) {
-	if text(n, "kind") != "CustomResourceDefinition" {
-		return CRD{}, false
+// Parse returns the CRD in a document of a file; ok is false if the document is another object.
+func Parse(path string, n *yaml.Node) (crd CRD, ok bool) {
+	spec := source.Field(n, "spec")
+	crd = CRD{
+		File: path, Line: n.Line, Group: source.Scalar(spec, "group"), Kind: source.Scalar(spec, "names", "kind"), Plural: source.Scalar(spec, "names", "plural"),
+		Singular: source.Scalar(spec, "names", "singular"), Namespaced: source.Scalar(spec, "scope") != "Cluster", versions: source.Field(spec, "versions"),
 	}
-	spec := field(n, "spec")
-	names := field(spec, "names")
-	var shortNames []string
-	if list := field(names, "shortNames"); list != nil {
-		for _, name := range list.Content {
-			shortNames = append(shortNames, name.Value)
-		}
+	for _, name := range source.Items(source.Field(spec, "names", "shortNames")) {
+		crd.ShortNames = append(crd.ShortNames, name.Value)
 	}
-	return CRD{
-		File: path, Line: n.Line, Group: text(spec, "group"), Kind: text(names, "kind"), Plural: text(names, "plural"),
-		Singular: text(names, "singular"), ShortNames: shortNames,
-		Namespaced: text(spec, "scope") != "Cluster", versions: field(spec, "versions"),
-	}, true
+	return crd, source.Scalar(n, "kind") == "CustomResourceDefinition"
 }
 
-// Version returns a version, nil if the CRD has none of that name.
-func (c CRD) Version(name string) *Version {
-	if c.versions == nil {
+// Version returns a version, nil if there is no CRD, or it has none of that name.
+func (c *CRD) Version(name string) *Version {
+	if c == nil {
 		return nil
 	}
-	for _, v := range c.versions.Content {
-		if text(v, "name") == name {
+	for _, v := range source.Items(c.versions) {
+		if source.Scalar(v, "name") == name {
 			return &Version{
-				Line: v.Line, Served: text(v, "served") == "true", Status: field(field(v, "subresources"), "status") != nil,
-				Root: field(field(v, "schema"), "openAPIV3Schema"),
+				Line: v.Line, Served: source.Scalar(v, "served") == "true", Status: source.Field(v, "subresources", "status") != nil,
+				Root: source.Field(v, "schema", "openAPIV3Schema"),
 			}
 		}
 	}
@@ -107,14 +93,14 @@ func Open(n *yaml.Node) bool {
 	if n == nil {
 		return true
 	}
-	additional := field(n, "additionalProperties")
-	return text(n, "x-kubernetes-preserve-unknown-fields") == "true" || additional != nil && additional.Value != "false"
+	additional := source.Field(n, "additionalProperties")
+	return source.Scalar(n, "x-kubernetes-preserve-unknown-fields") == "true" || additional != nil && additional.Value != "false"
 }
 
 // opening returns the key that opens a schema, or the schema itself.
 func opening(n *yaml.Node) *yaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := n.Content[i]; key.Value == "x-kubernetes-preserve-unknown-fields" || key.Value == "additionalProperties" {
+	for key := range source.Pairs(n) {
+		if key.Value == "x-kubernetes-preserve-unknown-fields" || key.Value == "additionalProperties" {
 			return key
 		}
 	}
@@ -128,12 +114,12 @@ func Find(n *yaml.Node, path []string, name func(string) string) (at *yaml.Node,
 		if n == nil {
 			return nil, false, true
 		}
-		next := field(n, "items")
+		next := source.Field(n, "items")
 		if element != "[]" && element != watches.EachElement || next == nil {
 			next = property(n, element, name)
 		}
 		if next == nil {
-			if additional := field(n, "additionalProperties"); additional != nil && additional.Kind == yaml.MappingNode {
+			if additional := source.Field(n, "additionalProperties"); additional != nil && additional.Kind == yaml.MappingNode {
 				next = additional
 			}
 		}
@@ -146,13 +132,9 @@ func Find(n *yaml.Node, path []string, name func(string) string) (at *yaml.Node,
 }
 
 func property(n *yaml.Node, key string, name func(string) string) *yaml.Node {
-	properties := field(n, "properties")
-	if properties == nil {
-		return nil
-	}
-	for i := 0; i+1 < len(properties.Content); i += 2 {
-		if name(properties.Content[i].Value) == key {
-			return properties.Content[i+1]
+	for at, value := range properties(n) {
+		if name(at.Value) == key {
+			return value
 		}
 	}
 	return nil
@@ -170,7 +152,7 @@ func Snake(key string) string {
 func Same(key string) string { return key }
 
 // Type returns the type that the schema gives, "" if it gives none.
-func Type(n *yaml.Node) string { return text(n, "type") }
+func Type(n *yaml.Node) string { return source.Scalar(n, "type") }
 
 // Restricted reports whether the schema lets no text through that could mean more than itself:
 // values of other types, of an enumeration, or of a narrow pattern.
@@ -182,10 +164,10 @@ func Restricted(n *yaml.Node) bool {
 	case "integer", "number", "boolean":
 		return true
 	case "string":
-		pattern := text(n, "pattern")
+		pattern := source.Scalar(n, "pattern")
 		narrow := strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, "$") && !takesAnything(pattern) &&
 			!slices.ContainsFunc([]string{".*", ".+", `\s`, "[^", `\S`, `\W`, `\D`, "|"}, func(s string) bool { return strings.Contains(pattern, s) })
-		return field(n, "enum") != nil || narrow || slices.Contains([]string{"date-time", "date", "uuid", "ipv4", "ipv6", "cidr", "byte", "hostname"}, text(n, "format"))
+		return source.Field(n, "enum") != nil || narrow || slices.Contains([]string{"date-time", "date", "uuid", "ipv4", "ipv6", "cidr", "byte", "hostname"}, source.Scalar(n, "format"))
 	}
 	return false
 }
@@ -200,6 +182,10 @@ func hasAny(r *syntax.Regexp) bool {
 	return r.Op == syntax.OpAnyChar || r.Op == syntax.OpAnyCharNotNL || slices.ContainsFunc(r.Sub, hasAny)
 }
 
-func field(n *yaml.Node, key string) *yaml.Node { return source.Field(n, key) }
+// properties yields the names and the schemas of the fields of an object.
+func properties(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return source.Pairs(source.Field(n, "properties"))
+}
 
-func text(n *yaml.Node, key string) string { return source.Scalar(field(n, key)) }
+// specOf returns the schema of the spec in that of the whole object.
+func specOf(root *yaml.Node) *yaml.Node { return source.Field(root, "properties", "spec") }

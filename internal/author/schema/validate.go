@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/json"
 	invalid "k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kyaml "sigs.k8s.io/yaml"
@@ -34,9 +35,21 @@ type Validator struct {
 	rules      *cel.Validator
 }
 
-// Validator returns the validator of a version, nil if the CRD has no such version or no schema for
+// Object returns a document as an object with numbers as in an answer of the API server.
+func Object(document *yaml.Node) (object map[string]any, err error) {
+	text, err := yaml.Marshal(document)
+	if err == nil {
+		text, err = kyaml.YAMLToJSON(text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &object)
+	}
+	return object, err
+}
+
+// Validator returns the validator of a version, nil if there is no CRD, or it has no such version or no schema for
 // it. The error is the API server's refusal of the CRD itself.
-func (c CRD) Validator(version string) (*Validator, error) {
+func (c *CRD) Validator(version string) (*Validator, error) {
 	v := c.Version(version)
 	if v == nil || v.Root == nil {
 		return nil, nil //nolint:nilnil // There is none to compare with.
@@ -72,15 +85,11 @@ func (v *Validator) Dropped(object map[string]any) []Problem {
 	var problems []Problem
 	options := schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(object, v.structural, true, options) {
-		message := "the CRD has no field " + path
 		parent, name := "", path
 		if dot := strings.LastIndex(path, "."); dot >= 0 {
 			parent, name = path[:dot], path[dot+1:]
 		}
-		if meant, ok := nearest.Of(name, v.names(parent)); ok {
-			message += "; did you mean " + meant + "?"
-		}
-		problems = append(problems, Problem{path, message})
+		problems = append(problems, Problem{path, "the CRD has no field " + path + nearest.Slip(name, v.names(parent))})
 	}
 	return problems
 }

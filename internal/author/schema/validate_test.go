@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 const definition = `versions:
@@ -23,7 +25,7 @@ const definition = `versions:
         status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`
 
 func TestWhatASchemaDrops(t *testing.T) {
-	v, err := CRD{versions: field(node(t, definition), "versions")}.Validator("v1")
+	v, err := (&CRD{versions: source.Field(node(t, definition), "versions")}).Validator("v1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -44,16 +45,13 @@ func For(watch watches.Watch, crds []CRD) Variables {
 		return v
 	}
 	v.File, v.root = crd.File, version.Root
-	spec := field(field(version.Root, "properties"), "spec")
+	spec := specOf(version.Root)
 	v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
 	if v.OpenAt = opening(version.Root); spec != nil {
 		v.OpenAt = opening(spec)
 	}
-	if properties := field(spec, "properties"); properties != nil {
-		for i := 0; i+1 < len(properties.Content); i += 2 {
-			key := properties.Content[i]
-			v.Fields[v.name(key.Value)], v.Keys[v.name(key.Value)] = properties.Content[i+1], key
-		}
+	for key, field := range properties(spec) {
+		v.Fields[v.name(key.Value)], v.Keys[v.name(key.Value)] = field, key
 	}
 	return v
 }
@@ -73,7 +71,7 @@ func (v Variables) Find(name string, path []string) *yaml.Node {
 	case v.object:
 		at, _, _ = Find(v.root, path, Same)
 	case v.object + "_spec":
-		at, _, _ = Find(field(field(v.root, "properties"), "spec"), path, Same)
+		at, _, _ = Find(specOf(v.root), path, Same)
 	default:
 		if n := v.Fields[name]; n != nil {
 			at, _, _ = Find(n, path, v.name)
@@ -93,17 +91,16 @@ func (v Variables) Lacks(variable string, path []string) (missing string, names 
 		}
 		n, name = v.root, Same
 	case v.object + "_spec":
-		n, name = field(field(v.root, "properties"), "spec"), Same
+		n, name = specOf(v.root), Same
 	}
 	for _, element := range path {
-		properties := field(n, "properties")
 		next, found, open := Find(n, []string{element}, name)
 		if !found {
-			if open || properties == nil || element == "[]" {
+			if open || source.Field(n, "properties") == nil || element == "[]" {
 				return "", nil
 			}
-			for i := 0; i+1 < len(properties.Content); i += 2 {
-				names = append(names, name(properties.Content[i].Value))
+			for key := range properties(n) {
+				names = append(names, name(key.Value))
 			}
 			return element, names
 		}
@@ -139,11 +136,9 @@ func (v Variables) FreeMap(variable string, path []string) []string {
 	written := []string{v.Keys[variable].Value}
 	for _, element := range path {
 		key := element
-		if properties := field(n, "properties"); properties != nil {
-			for i := 0; i+1 < len(properties.Content); i += 2 {
-				if v.name(properties.Content[i].Value) == element {
-					key = properties.Content[i].Value
-				}
+		for at := range properties(n) {
+			if v.name(at.Value) == element {
+				key = at.Value
 			}
 		}
 		if n, _, _ = Find(n, []string{element}, v.name); n == nil {
@@ -162,12 +157,11 @@ func freeBelow(n *yaml.Node, path []string) []string {
 	if Type(n) == "object" && Open(n) {
 		return path
 	}
-	if items := field(n, "items"); items != nil {
+	if items := source.Field(n, "items"); items != nil {
 		return freeBelow(items, append(slices.Clone(path), "[]"))
 	}
-	properties := field(n, "properties")
-	for i := 0; properties != nil && i+1 < len(properties.Content); i += 2 {
-		if found := freeBelow(properties.Content[i+1], append(slices.Clone(path), properties.Content[i].Value)); found != nil {
+	for key, field := range properties(n) {
+		if found := freeBelow(field, append(slices.Clone(path), key.Value)); found != nil {
 			return found
 		}
 	}
@@ -176,21 +170,21 @@ func freeBelow(n *yaml.Node, path []string) []string {
 
 // Probe returns an object with all fields of the schema of the spec, at each depth, at the lines of the schema.
 func (v Variables) Probe() *yaml.Node {
-	spec := probe(field(field(v.root, "properties"), "spec"), 0)
+	spec := probe(specOf(v.root), 0)
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "spec"}, spec}}
 }
 
 func probe(n *yaml.Node, depth int) *yaml.Node {
 	const deepest = 20 // Aliases may lead round in a circle.
-	properties, items := field(n, "properties"), field(n, "items")
+	items := source.Field(n, "items")
 	switch {
 	case depth > deepest:
-	case properties != nil:
+	case source.Field(n, "properties") != nil:
 		object := &yaml.Node{Kind: yaml.MappingNode}
-		for i := 0; i+1 < len(properties.Content); i += 2 {
-			key := *properties.Content[i]
-			key.Tag = "!!str"
-			object.Content = append(object.Content, &key, probe(properties.Content[i+1], depth+1))
+		for key, field := range properties(n) {
+			name := *key
+			name.Tag = "!!str"
+			object.Content = append(object.Content, &name, probe(field, depth+1))
 		}
 		return object
 	case items != nil:

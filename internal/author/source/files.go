@@ -2,56 +2,19 @@ package source
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/nearest"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-// maxFileBytes bounds files that are read; larger ones are not content.
-const maxFileBytes = 8 << 20
 
 // extensions are those of files that Ansible reads as YAML, in its order.
 var extensions = []string{".yml", ".yaml", ".json", ""} //nolint:gochecknoglobals // A constant.
 
-// ReadYAML returns the documents of a file.
-func ReadYAML(path string) ([]*yaml.Node, *Fault) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &Fault{Position{File: path}, err.Error()}
-	}
-	if len(text) > maxFileBytes || isVaulted(text) {
-		return nil, nil
-	}
-	var documents []*yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return documents, &Fault{Position{File: path, Line: ErrorLine(err), Column: 1}, "invalid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-		}
-		documents = append(documents, document.Content...)
-	}
-}
-
 func isVaulted(text []byte) bool { return bytes.HasPrefix(text, []byte("$ANSIBLE_VAULT;")) }
-
-// ErrorLine returns the line of which an error of yaml.v3 speaks.
-func ErrorLine(err error) int {
-	line, _ := watches.SyntaxError(err)
-	return line
-}
 
 // readOne returns the first document of a file, nil if there is none.
 func (w *walker) readOne(path string) *yaml.Node {
@@ -76,21 +39,10 @@ func mainFiles(dir, name string) []string {
 		case info.Mode().IsRegular():
 			return []string{path}
 		case info.IsDir():
-			return yamlBelow(path)
+			return Below(path, extensions[:3]...)
 		}
 	}
 	return nil
-}
-
-func yamlBelow(dir string) []string {
-	var found []string
-	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // A directory that cannot be read has no files.
-		if err == nil && !entry.IsDir() && slices.Contains(extensions[:3], filepath.Ext(path)) {
-			found = append(found, path)
-		}
-		return nil
-	})
-	return found
 }
 
 // findRole returns the directory of a role and the collection it is in, if any.

@@ -150,7 +150,7 @@ func (w *walker) guessTasks(t *Task, name string, at place, whenRun bool) {
 		if path := w.firstFile(dirs, name); path != "" {
 			paths = append(paths, path)
 		} else {
-			paths = append(paths, filesLike(dirs, t.here(name))...)
+			paths = append(paths, filesLike(dirs, t.here(name), extensions[:2]...)...)
 		}
 	}
 	paths = slices.DeleteFunc(distinct(paths), func(path string) bool { return path == t.File })
@@ -171,9 +171,9 @@ func (w *walker) guessVariables(t *Task, name string) {
 	}
 }
 
-// filesLike returns the YAML files that a name with Any means, in the first of the directories
-// that has some.
-func filesLike(dirs []string, name string) []string {
+// filesLike returns the files that a name with Any means, in the first of the directories that has
+// some with one of the extensions; none are all.
+func filesLike(dirs []string, name string, extensions ...string) []string {
 	if !strings.Contains(name, Any) {
 		return nil
 	}
@@ -183,7 +183,7 @@ func filesLike(dirs []string, name string) []string {
 	for _, dir := range dirs {
 		found, err := filepath.Glob(filepath.Join(dir, name))
 		found = slices.DeleteFunc(found, func(path string) bool {
-			return regular(path) == "" || !slices.Contains(extensions[:2], filepath.Ext(path))
+			return regular(path) == "" || len(extensions) > 0 && !slices.Contains(extensions, filepath.Ext(path))
 		})
 		if err == nil && len(found) > 0 {
 			return found
@@ -273,7 +273,7 @@ func (w *walker) guessPart(t *Task, dir, collection string, parts roleParts, at 
 	var paths []string
 	for _, name := range names {
 		if strings.Contains(name, Any) {
-			paths = append(paths, filesLike([]string{tasks}, trimExtension(name)+".*")...)
+			paths = append(paths, filesLike([]string{tasks}, trimExtension(name)+".*", extensions[:2]...)...)
 		} else {
 			paths = append(paths, mainFiles(tasks, trimExtension(name))...)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -159,14 +158,9 @@ func (t *Task) Arg(names ...string) *yaml.Node {
 func (t *Task) defaultOf(name string) *yaml.Node {
 	short := t.Module[strings.LastIndex(t.Module, ".")+1:]
 	for ; t != nil; t = t.Parent {
-		defaults := follow(t.Keys["module_defaults"])
-		if defaults == nil || defaults.Kind != yaml.MappingNode {
-			continue
-		}
-		for i := 0; i+1 < len(defaults.Content); i += 2 {
-			key := defaults.Content[i].Value
-			group := strings.HasPrefix(key, "group/") && strings.HasPrefix(short, "k8s")
-			if value := Field(defaults.Content[i+1], name); value != nil && (group || key[strings.LastIndex(key, ".")+1:] == short) {
+		for of, defaults := range Pairs(t.Keys["module_defaults"]) {
+			group := strings.HasPrefix(of.Value, "group/") && strings.HasPrefix(short, "k8s")
+			if value := Field(defaults, name); value != nil && (group || of.Value[strings.LastIndex(of.Value, ".")+1:] == short) {
 				return value
 			}
 		}
@@ -182,127 +176,4 @@ func (t *Task) Within(other *Task) bool {
 		}
 	}
 	return false
-}
-
-// Field returns the value of a key, nil if the node is not a mapping or lacks the key.
-func Field(n *yaml.Node, key string) *yaml.Node {
-	n = follow(n)
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return follow(n.Content[i+1])
-		}
-	}
-	return nil
-}
-
-// Key returns the node of a key itself, nil if there is none.
-func Key(n *yaml.Node, key string) *yaml.Node {
-	n = follow(n)
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i]
-		}
-	}
-	return nil
-}
-
-// At returns the key or the element at a path such as spec.users[0].name, or the nearest node. Keys
-// may have dots.
-func At(n *yaml.Node, path string) *yaml.Node {
-	const between = `.[]"`
-	at := n
-	for path = strings.TrimLeft(path, between); path != "" && n != nil; path = strings.TrimLeft(path, between) {
-		n = follow(n)
-		var key, next *yaml.Node
-		after := ""
-		for i := range n.Content {
-			name := strconv.Itoa(i)
-			if n.Kind == yaml.MappingNode {
-				name = n.Content[i&^1].Value
-			}
-			rest, begins := strings.CutPrefix(path, name)
-			if !begins || rest != "" && !strings.ContainsAny(rest[:1], between) || key != nil && len(rest) >= len(after) {
-				continue
-			}
-			key, next, after = n.Content[i], n.Content[i], rest
-			if n.Kind == yaml.MappingNode {
-				key, next = n.Content[i&^1], n.Content[i|1]
-			}
-		}
-		if key == nil {
-			break
-		}
-		at, n, path = key, next, after
-	}
-	return at
-}
-
-// Scalar returns the text of a scalar, "" for other nodes.
-func Scalar(n *yaml.Node) string {
-	if n = follow(n); n == nil || n.Kind != yaml.ScalarNode {
-		return ""
-	}
-	return n.Value
-}
-
-// AllText returns the scalars of a node, one in a line.
-func AllText(n *yaml.Node) string {
-	n = follow(n)
-	switch {
-	case n == nil:
-		return ""
-	case n.Kind == yaml.ScalarNode:
-		return n.Value + "\n"
-	}
-	var text strings.Builder
-	for _, part := range n.Content {
-		text.WriteString(AllText(part))
-	}
-	return text.String()
-}
-
-// True reports whether the node is a boolean that is true.
-func True(n *yaml.Node) bool {
-	var value bool
-	n = follow(n)
-	return n != nil && n.Kind == yaml.ScalarNode && n.Decode(&value) == nil && value
-}
-
-func follow(n *yaml.Node) *yaml.Node {
-	for n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-// children returns the nodes below n that the first element of the path means; without a
-// path all.
-func children(n *yaml.Node, path []string) []*yaml.Node {
-	var all []*yaml.Node
-	switch n.Kind {
-	case yaml.SequenceNode:
-		if len(path) == 0 || path[0] == reader.Element {
-			return n.Content
-		}
-	case yaml.MappingNode:
-		for k := 0; k+1 < len(n.Content); k += 2 {
-			if len(path) == 0 || path[0] == reader.Element || n.Content[k].Value == path[0] {
-				all = append(all, n.Content[k+1])
-			}
-		}
-	}
-	return all
-}
-
-func rest(path []string) []string {
-	if len(path) == 0 {
-		return nil
-	}
-	return path[1:]
 }

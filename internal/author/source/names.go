@@ -149,17 +149,10 @@ func FindFiles(t *Task, part, name string) []string {
 	if path := FindFile(t, part, name); path != "" {
 		return []string{path}
 	}
-	if !strings.Contains(name, Any) || strings.Trim(filepath.Base(name), Any+".") == "" {
+	if strings.Trim(filepath.Base(name), Any+".") == "" {
 		return nil
 	}
-	for _, dir := range placesOf(t, part, name) {
-		found, err := filepath.Glob(filepath.Join(dir, name))
-		found = slices.DeleteFunc(found, func(path string) bool { return regular(path) == "" })
-		if err == nil && len(found) > 0 {
-			return found
-		}
-	}
-	return nil
+	return filesLike(placesOf(t, part, name), name)
 }
 
 // Behind returns the nodes that give a variable its value: the list of its loop, or the values in

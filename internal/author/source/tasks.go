@@ -49,7 +49,7 @@ func (w *walker) tasks(list *yaml.Node, path string, at place) {
 		return
 	}
 	if list.Kind != yaml.SequenceNode {
-		w.unit.Faults = append(w.unit.Faults, Fault{Position{path, list.Line, list.Column}, describe(list) + "; write a list of tasks"})
+		w.unit.Faults = append(w.unit.Faults, Fault{Place(path, list), describe(list) + "; write a list of tasks"})
 		return
 	}
 	for _, n := range list.Content {
@@ -90,11 +90,11 @@ func (w *walker) task(n *yaml.Node, path string, at place) {
 
 func newTask(n *yaml.Node, path string, at place) *Task {
 	t := &Task{
-		Position: Position{path, n.Line, n.Column}, Keys: map[string]*yaml.Node{}, RoleDir: at.roleDir, Parent: at.parent, Unsure: at.unsure || at.handlers,
+		Position: Place(path, n), Keys: map[string]*yaml.Node{}, RoleDir: at.roleDir, Parent: at.parent, Unsure: at.unsure || at.handlers,
 		Collections: at.collections, collection: at.collection,
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i].Value, follow(n.Content[i+1])
+	for at, value := range Pairs(n) {
+		key := at.Value
 		with, isWith := strings.CutPrefix(key, "with_")
 		switch {
 		case key == "action" || key == "local_action":
@@ -108,7 +108,7 @@ func newTask(n *yaml.Node, path string, at place) *Task {
 			t.Keys[key] = value
 		case t.Module == "":
 			t.Module, t.Args = key, value
-			t.Line, t.Column = n.Content[i].Line, n.Content[i].Column
+			t.Line, t.Column = at.Line, at.Column
 		}
 	}
 	t.Name = Scalar(t.Keys["name"])
@@ -119,7 +119,7 @@ func newTask(n *yaml.Node, path string, at place) *Task {
 
 func fromAction(value *yaml.Node) (string, *yaml.Node) {
 	if value.Kind == yaml.MappingNode {
-		return Scalar(Field(value, "module")), value
+		return Scalar(value, "module"), value
 	}
 	module, rest, _ := strings.Cut(strings.TrimSpace(value.Value), " ")
 	return module, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: rest, Line: value.Line, Column: value.Column}
@@ -158,11 +158,11 @@ func (w *walker) arguments(t *Task) {
 	module := Plain(t.Module)
 	switch {
 	case module == "assert" && t.Args != nil && t.Args.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(t.Args.Content); i += 2 {
-			if t.Args.Content[i].Value == "that" {
-				w.expressions(follow(t.Args.Content[i+1]), t.File, "that", t)
+		for key, value := range Pairs(t.Args) {
+			if key.Value == "that" {
+				w.expressions(value, t.File, "that", t)
 			} else {
-				w.texts(t.Args.Content[i+1], t.File, "args", t, nil)
+				w.texts(value, t.File, "args", t, nil)
 			}
 		}
 	case module == "debug" && t.Arg("var") != nil:
@@ -175,13 +175,12 @@ func (w *walker) arguments(t *Task) {
 // defined adds the variables that a task makes.
 func (w *walker) defined(t *Task) {
 	if name := t.Keys["register"]; Scalar(name) != "" {
-		w.add(&Definition{Position{t.File, name.Line, name.Column}, name.Value, Register, nil, t})
+		w.add(&Definition{Place(t.File, name), name.Value, Register, nil, t})
 	}
-	if control := Field(t.Keys["loop_control"], "loop_var"); Scalar(control) != "" {
-		w.add(&Definition{Position{t.File, control.Line, control.Column}, control.Value, LoopVar, nil, t})
-	}
-	if control := Field(t.Keys["loop_control"], "index_var"); Scalar(control) != "" {
-		w.add(&Definition{Position{t.File, control.Line, control.Column}, control.Value, LoopVar, nil, t})
+	for _, key := range []string{"loop_var", "index_var"} {
+		if name := Field(t.Keys["loop_control"], key); Scalar(name) != "" {
+			w.add(&Definition{Place(t.File, name), name.Value, LoopVar, nil, t})
+		}
 	}
 	if Plain(t.Module) == "set_fact" {
 		w.define(t.Args, t.File, SetFact, nil)
@@ -197,15 +196,11 @@ func (w *walker) add(d *Definition) { w.unit.Definitions = append(w.unit.Definit
 
 // define adds the variables of a mapping.
 func (w *walker) define(n *yaml.Node, file string, how How, task *Task) {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], follow(n.Content[i+1])
+	for key, value := range Pairs(n) {
 		if how == SetFact && key.Value == "cacheable" || strings.Contains(key.Value, "{{") {
 			continue
 		}
-		d := &Definition{Position{file, key.Line, key.Column}, key.Value, how, value, task}
+		d := &Definition{Place(file, key), key.Value, how, value, task}
 		w.add(d)
 		if how != SetFact { // Those texts are the task's arguments.
 			w.texts(value, file, "vars", task, d)
@@ -220,7 +215,7 @@ func (w *walker) texts(n *yaml.Node, file, where string, task *Task, definition 
 	case n == nil:
 	case n.Kind == yaml.ScalarNode && (strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%")) && n.Tag != "!unsafe":
 		w.unit.Texts = append(w.unit.Texts, &Text{
-			Position: Position{file, n.Line, n.Column}, Value: n.Value, Where: where, Node: n, Task: task, Definition: definition,
+			Position: Place(file, n), Value: n.Value, Where: where, Node: n, Task: task, Definition: definition,
 		})
 	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:
 		for _, child := range n.Content {
@@ -242,7 +237,7 @@ func (w *walker) expressions(n *yaml.Node, file, where string, task *Task) {
 		text := strings.TrimSpace(n.Value)
 		template := strings.Contains(text, "{%") || strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}") && strings.Count(text, "{{") == 1
 		w.unit.Texts = append(w.unit.Texts, &Text{
-			Position: Position{file, n.Line, n.Column}, Value: n.Value, Bare: !template, Where: where, Node: n, Task: task,
+			Position: Place(file, n), Value: n.Value, Bare: !template, Where: where, Node: n, Task: task,
 		})
 	}
 }

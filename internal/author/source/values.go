@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -181,11 +182,7 @@ func loopOf(name string, task *Task) (*Task, bool) {
 		if t.Loop == nil {
 			continue
 		}
-		variable := Scalar(Field(t.Keys["loop_control"], "loop_var"))
-		if variable == "" {
-			variable = "item"
-		}
-		if variable == name {
+		if cmp.Or(Scalar(t.Keys["loop_control"], "loop_var"), "item") == name {
 			return t, true
 		}
 	}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +100,7 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
 		for _, dir := range []string{"group_vars", filepath.Join("host_vars", "localhost")} {
-			for _, path := range yamlBelow(filepath.Join(w.unit.Dir, dir)) {
+			for _, path := range Below(filepath.Join(w.unit.Dir, dir), extensions[:3]...) {
 				w.variableFile(path, Included)
 			}
 		}
@@ -202,19 +203,14 @@ func (w *walker) variableFile(path string, how How) {
 
 // roles walks the elements of a list of roles: names, or mappings with role and vars.
 func (w *walker) roles(list *yaml.Node, from place, file string) {
-	if list == nil || list.Kind != yaml.SequenceNode {
-		return
-	}
 	from.base = filepath.Dir(file)
-	for _, element := range list.Content {
+	for _, element := range Items(list) {
 		element = follow(element)
 		name := Scalar(element)
 		from := from
 		from.unsure = from.unsure || Field(element, "when") != nil || Field(element, "tags") != nil
 		if element.Kind == yaml.MappingNode {
-			if name = Scalar(Field(element, "role")); name == "" {
-				name = Scalar(Field(element, "name"))
-			}
+			name = cmp.Or(Scalar(element, "role"), Scalar(element, "name"))
 			w.define(Field(element, "vars"), file, PlayVar, nil)
 			w.texts(element, file, "role", nil, nil)
 		}
@@ -229,11 +225,7 @@ func (w *walker) playbook(path string) {
 	if !w.once(path) {
 		return
 	}
-	root := w.readOne(path)
-	if root == nil || root.Kind != yaml.SequenceNode {
-		return
-	}
-	for _, play := range root.Content {
+	for _, play := range Items(w.readOne(path)) {
 		w.play(follow(play), path)
 	}
 }
@@ -241,7 +233,7 @@ func (w *walker) playbook(path string) {
 func (w *walker) play(play *yaml.Node, path string) {
 	at := place{base: filepath.Dir(path), play: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
 	for _, key := range []string{"import_playbook", "ansible.builtin.import_playbook"} {
-		if name := Scalar(Field(play, key)); name != "" {
+		if name := Scalar(play, key); name != "" {
 			w.playbook(w.search.absolute(at.base, name))
 		}
 	}
@@ -270,28 +262,18 @@ func (w *walker) variableFiles(n *yaml.Node, base string) {
 			}
 		}
 	}
-	if n != nil && n.Kind == yaml.SequenceNode {
-		for _, element := range n.Content {
-			if element = follow(element); element.Kind == yaml.SequenceNode {
-				w.variableFiles(element, base)
-			}
+	for _, element := range Items(n) {
+		if Items(element) != nil {
+			w.variableFiles(element, base)
 		}
 	}
 }
 
-func scalars(n *yaml.Node) []string {
-	if n == nil {
-		return nil
-	}
-	if n.Kind == yaml.ScalarNode {
-		return []string{n.Value}
-	}
-	var found []string
-	if n.Kind == yaml.SequenceNode {
-		for _, element := range n.Content {
-			if text := Scalar(element); text != "" {
-				found = append(found, text)
-			}
+// scalars returns the texts of a list, or the one text that stands in its place.
+func scalars(n *yaml.Node) (found []string) {
+	for _, element := range Each(n) {
+		if text := Scalar(element); text != "" {
+			found = append(found, text)
 		}
 	}
 	return found
