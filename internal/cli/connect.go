@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,6 +47,18 @@ func Connect(o config.Options) (*Cluster, error) {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
 	return &Cluster{Client: c, Config: restConfig, Context: raw.CurrentContext, Namespace: namespace}, nil
+}
+
+// Here sets the environment, the working directory and the path of this program.
+func Here(o *config.Options) (err error) {
+	o.Env = config.NewEnvironment(os.Environ())
+	if o.Dir, err = os.Getwd(); err != nil {
+		return fmt.Errorf("find the working directory: %w", err)
+	}
+	if o.Executable, err = os.Executable(); err != nil {
+		return fmt.Errorf("find the path of this program: %w", err)
+	}
+	return nil
 }
 
 // RESTConfig reads the client configuration of a command.

@@ -18,7 +18,7 @@ func AddElsewhere(root *cobra.Command, calls []string, names ...string) {
 		}
 		says := fmt.Sprintf("%s is a command of the program %s: call %s", name, calls[0], strings.Join(ways, " or "))
 		root.AddCommand(&cobra.Command{
-			Use: name, Long: says, Hidden: true, DisableFlagParsing: true, SilenceUsage: true, SilenceErrors: true,
+			Use: name, Long: says, Hidden: true, DisableFlagParsing: true,
 			RunE: func(*cobra.Command, []string) error { return ExitWith(2, fmt.Errorf("%s", says)) },
 		})
 	}

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // maxShown is how many objects NewCanUninstallCommand's command names.
@@ -26,17 +23,13 @@ finalizer, and the deletion of such a resource never ends.
 It looks in the namespaces of WATCH_NAMESPACE, and changes nothing. It takes the
 arguments of "manager run", so that it can be called with those of a Deployment;
 only --watches-file and --kubeconfig matter.`,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := os.Getwd()
-			if err != nil {
-				return fmt.Errorf("find the working directory: %w", err)
-			}
 			options := flags.Options
 			options.Version, options.Commit = build.Version, build.Commit
-			options.Env, options.Dir = config.NewEnvironment(os.Environ()), dir
+			if err := Here(&options); err != nil {
+				return err
+			}
 			left, err := held(cmd.Context(), options)
 			if err != nil || len(left) == 0 {
 				return err

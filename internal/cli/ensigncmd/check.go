@@ -64,8 +64,8 @@ project could not be checked.`,
 
   # Before a deployment, with the account that the operator will have:
   ensign check --cluster --as system:serviceaccount:my-system:my-manager`,
-		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, build, args) },
+		Args: atMostOneDir,
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.run(cmd, build, args)) },
 	}
 	f.project.register(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text, json or sarif")
@@ -96,43 +96,36 @@ func (f *checkFlags) cluster(o config.Options) (*check.Cluster, error) {
 }
 
 func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) error {
-	if !slices.Contains([]string{"text", "json", "sarif"}, f.output) {
-		return cli.ExitWith(2, fmt.Errorf("--output=%s: allowed are text, json and sarif", f.output))
-	}
-	if !slices.Contains([]string{"error", "warning", "none"}, f.failOn) {
-		return cli.ExitWith(2, fmt.Errorf("--fail-on=%s: allowed are error, warning and none", f.failOn))
-	}
-	if f.dryRun && !f.fix {
-		return cli.ExitWith(2, errors.New("--dry-run is for --fix: add it"))
+	switch {
+	case !slices.Contains([]string{"text", "json", "sarif"}, f.output):
+		return fmt.Errorf("--output=%s: allowed are text, json and sarif", f.output)
+	case !slices.Contains([]string{"error", "warning", "none"}, f.failOn):
+		return fmt.Errorf("--fail-on=%s: allowed are error, warning and none", f.failOn)
+	case f.dryRun && !f.fix:
+		return errors.New("--dry-run is for --fix: add it")
 	}
 	options, err := f.project.options(args)
 	if err != nil {
-		return cli.ExitWith(2, err)
+		return err
 	}
 	cluster, err := f.cluster(options)
 	if err != nil {
-		return cli.ExitWith(2, err)
+		return err
 	}
 	r, err := check.RunWith(cmd.Context(), options, cluster)
-	if err != nil {
-		return cli.ExitWith(2, err)
-	}
-	if f.fix {
-		written, err := f.rewrite(cmd, r, options.Dir)
-		if err == nil && written {
+	if err == nil && f.fix {
+		var written bool
+		if written, err = f.rewrite(cmd, r, options.Dir); err == nil && written {
 			r, err = check.RunWith(cmd.Context(), options, cluster)
 		}
-		if err != nil {
-			return cli.ExitWith(2, err)
-		}
 	}
-	if err := r.Relative(options.Dir).Write(cmd.OutOrStdout(), f.output, build.Version); err != nil {
-		return cli.ExitWith(2, err)
+	if err == nil {
+		err = r.Relative(options.Dir).Write(cmd.OutOrStdout(), f.output, build.Version)
 	}
-	if f.failOn != "none" && r.Fails(report.Severity(f.failOn)) {
+	if err == nil && f.failOn != "none" && r.Fails(report.Severity(f.failOn)) {
 		return cli.ExitWith(1, nil)
 	}
-	return nil
+	return err
 }
 
 // rewrite shows the allowed and the refused rewrites of the findings, and writes the allowed ones
@@ -144,19 +137,13 @@ func (f *checkFlags) rewrite(cmd *cobra.Command, r report.Report, dir string) (w
 		out = cmd.ErrOrStderr()
 	}
 	changes, refused := check.Fixes(r, dir)
-	name := func(file string) string {
-		if path, err := filepath.Rel(dir, file); err == nil {
-			return path
-		}
-		return file
-	}
 	edits := 0
 	for _, c := range changes {
 		edits += c.Edits
-		fmt.Fprint(out, c.Diff(name(c.File)))
+		fmt.Fprint(out, c.Diff(report.Relative(dir, c.File)))
 	}
 	for _, refusal := range refused {
-		fmt.Fprintf(out, "%s:%d:%d: not rewritten: %s\n", name(refusal.File), refusal.Node.Line, refusal.Node.Column, refusal.Why)
+		fmt.Fprintf(out, "%s:%d:%d: not rewritten: %s\n", report.Relative(dir, refusal.File), refusal.Node.Line, refusal.Node.Column, refusal.Why)
 	}
 	verb := "rewritten"
 	if f.dryRun {

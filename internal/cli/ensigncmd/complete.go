@@ -36,11 +36,7 @@ func (f *fleetFlags) completion(everywhere bool) cobra.CompletionFunc {
 }
 
 func (f *fleetFlags) kindsLike(begun string) (words []string) {
-	o, err := f.options()
-	if err != nil {
-		return nil
-	}
-	list, err := f.watches(o)
+	_, list, err := f.settings()
 	if err != nil {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
@@ -59,7 +58,6 @@ or the run would fail.`,
 
   # In a script:
   ensign diff --all -o json | jq '.items[] | select(.error) | .resource'`,
-		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, build, args)) },
 	}
 	set := cmd.Flags()
@@ -97,12 +95,6 @@ func (f *diffFlags) execute(cmd *cobra.Command, build cli.Build, args []string) 
 		return err
 	}
 	f.once.Err = cmd.ErrOrStderr()
-	if f.once.File == "-" {
-		var err error
-		if f.once.Input, err = io.ReadAll(cmd.InOrStdin()); err != nil {
-			return fmt.Errorf("read standard input: %w", err)
-		}
-	}
 	o, err := f.options(cmd, build)
 	if err != nil {
 		return err

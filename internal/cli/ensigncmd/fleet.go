@@ -47,11 +47,15 @@ func (f *fleetFlags) options() (config.Options, error) {
 		return o, err
 	}
 	o.Logger = logr.Discard() // The result that counts is returned.
-	o.Env = config.NewEnvironment(os.Environ())
-	if o.Dir, err = os.Getwd(); err != nil {
-		return o, fmt.Errorf("find the working directory: %w", err)
+	return o, cli.Here(&o)
+}
+
+// openInput opens a file, or standard input for "-".
+func openInput(cmd *cobra.Command, file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
 	}
-	return o, nil
+	return os.Open(file)
 }
 
 // watches returns those of watches.yaml; nil if there is no such file, and nobody named one.

@@ -1,7 +1,6 @@
 package ensigncmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -69,17 +68,13 @@ func (f *kindFlags) fetch(cmd *cobra.Command) (remove func(), err error) {
 		}
 		return func() {}, nil
 	}
-	return f.fetchChart(cmd.Context(), cmd, program)
-}
-
-func (f *kindFlags) fetchChart(ctx context.Context, cmd *cobra.Command, program string) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "ensign-chart-")
 	if err != nil {
 		return nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // The files are its own, in the temporary directory.
 	f.ChartNamed = f.source.Chart
-	if f.Chart, err = f.source.Fetch(ctx, program, dir, cmd.ErrOrStderr()); err != nil {
+	if f.Chart, err = f.source.Fetch(cmd.Context(), program, dir, cmd.ErrOrStderr()); err != nil {
 		remove()
 		return nil, err
 	}

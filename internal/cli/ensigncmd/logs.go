@@ -3,8 +3,6 @@ package ensigncmd
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +51,7 @@ Exit codes: 0; 2 the log could not be read.`,
   # From a file, or from another program; without -n in any namespace:
   ensign logs greeting/hello --file manager.log
   journalctl -u my-operator | ensign logs greeting/hello --file -`,
-		Args: cli.OrUnable(cobra.ExactArgs(1)), SilenceUsage: true, SilenceErrors: true,
+		Args: cli.OrUnable(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args[0])) },
 	}
 	f.register(cmd, "`namespace` of the resource; default the kubeconfig's")
@@ -110,11 +108,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 
 // fromFile needs no cluster.
 func (f *logsFlags) fromFile(cmd *cobra.Command, word, name string, to *crlog.Printer) error {
-	o, err := f.options()
-	if err != nil {
-		return err
-	}
-	list, err := f.watches(o)
+	_, list, err := f.settings()
 	if err != nil {
 		return err
 	}
@@ -122,11 +116,9 @@ func (f *logsFlags) fromFile(cmd *cobra.Command, word, name string, to *crlog.Pr
 	if f.namespace == "" {
 		object.Namespace = crlog.AnyNamespace
 	}
-	input := io.NopCloser(cmd.InOrStdin())
-	if f.file != "-" {
-		if input, err = os.Open(f.file); err != nil {
-			return err
-		}
+	input, err := openInput(cmd, f.file)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = input.Close() }() // It was only read.
 	if err := to.Copy(object, input); err != nil || to.Printed() {

@@ -1,6 +1,7 @@
 package ensigncmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ Exit codes: 0 the run succeeded; 1 the run failed; 2 the run could not begin.`,
   # What would a run change? And what does Ansible get?
   ensign run-once mysqlcluster/sample -n shop --check
   ensign run-once mysqlcluster/sample -n shop --vars`,
-		Args:          cli.OrUnable(cobra.MaximumNArgs(1)),
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cli.OrUnable(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.AsUnable(f.execute(cmd, build, args))
 		},
@@ -99,11 +98,6 @@ func (f *runOnceFlags) execute(cmd *cobra.Command, build cli.Build, args []strin
 		return err
 	}
 	f.once.Out, f.once.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if f.once.File == "-" {
-		if f.once.Input, err = io.ReadAll(cmd.InOrStdin()); err != nil {
-			return fmt.Errorf("read standard input: %w", err)
-		}
-	}
 	f.once.Palette = terminal.For(cmd.OutOrStdout())
 	list, err := operator.Watches(o)
 	if err != nil {
@@ -116,9 +110,7 @@ func (f *runOnceFlags) execute(cmd *cobra.Command, build cli.Build, args []strin
 	if err != nil {
 		return err
 	}
-	if f.once.Namespace == "" {
-		f.once.Namespace = cluster.Namespace
-	}
+	f.once.Namespace = cmp.Or(f.once.Namespace, cluster.Namespace)
 	if err := once.Check(cmd.Context(), f.once, cluster, list); err != nil {
 		return err
 	}
@@ -150,12 +142,14 @@ func (f *runOnceFlags) options(cmd *cobra.Command, build cli.Build) (config.Opti
 		return o, err
 	}
 	o.Version, o.Commit = build.Version, build.Commit
-	o.Project, o.Env = true, config.NewEnvironment(os.Environ())
-	if o.Dir, err = os.Getwd(); err != nil {
-		return o, fmt.Errorf("find the working directory: %w", err)
+	o.Project = true
+	if err := cli.Here(&o); err != nil {
+		return o, err
 	}
-	if o.Executable, err = os.Executable(); err != nil {
-		return o, fmt.Errorf("find the path of this program: %w", err)
+	if f.once.File == "-" {
+		if f.once.Input, err = io.ReadAll(cmd.InOrStdin()); err != nil {
+			return o, fmt.Errorf("read standard input: %w", err)
+		}
 	}
 	o.Logger = newCommandLogger(cmd.ErrOrStderr())
 	// A server for warm runs takes longer to start than one cold run.
@@ -173,17 +167,13 @@ func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, lis
 	cluster, err := cli.Connect(o)
 	switch {
 	case err == nil:
-		if f.once.Namespace == "" {
-			f.once.Namespace = cluster.Namespace
-		}
+		f.once.Namespace = cmp.Or(f.once.Namespace, cluster.Namespace)
 		return once.Variables(ctx, f.once, cluster, list, f.output == "json")
 	case f.once.File == "":
 		return err
 	}
 	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", visible.Text(err.Error()))
-	if f.once.Namespace == "" {
-		f.once.Namespace = "default"
-	}
+	f.once.Namespace = cmp.Or(f.once.Namespace, "default")
 	return once.Variables(ctx, f.once, nil, list, f.output == "json")
 }
 

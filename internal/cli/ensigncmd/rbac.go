@@ -57,8 +57,8 @@ roles could not be read or written.`,
 
   # What was really asked, compared with it:
   ensign rbac --from-audit audit.log --user system:serviceaccount:my-system:my-manager --diff config/rbac`,
-		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
-		RunE: f.run,
+		Args: atMostOneDir,
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.run(cmd, args)) },
 	}
 	f.project.register(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "`name` of the manager's role; default that in config/rbac, else manager")
@@ -73,7 +73,7 @@ roles could not be read or written.`,
 			return cli.UsageError(cmd, err)
 		}
 		f.diff = filepath.Join(filepath.Join(args...), "config", "rbac")
-		return f.run(cmd, args)
+		return cli.AsUnable(f.run(cmd, args))
 	})
 	return cmd
 }
@@ -81,19 +81,19 @@ roles could not be read or written.`,
 func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case f.prune && !f.write:
-		return cli.ExitWith(2, errors.New("--prune is for --write: add it"))
+		return errors.New("--prune is for --write: add it")
 	case f.prune && f.fromAudit != "":
-		return cli.ExitWith(2, errors.New("--prune: leave it out with --from-audit, because an audit log does not show which rights are not needed"))
+		return errors.New("--prune: leave it out with --from-audit, because an audit log does not show which rights are not needed")
 	case f.write && f.diff != "":
-		return cli.ExitWith(2, errors.New("--write, --diff: give one of them; --diff shows what --write would change"))
+		return errors.New("--write, --diff: give one of them; --diff shows what --write would change")
 	}
 	options, err := f.project.options(args)
 	if err != nil {
-		return cli.ExitWith(2, err)
+		return err
 	}
 	needs, err := f.needs(cmd, options)
 	if err != nil {
-		return cli.ExitWith(2, err)
+		return err
 	}
 	for _, unknown := range needs.Unknown {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", unknown.Position, unknown.Message)
@@ -111,7 +111,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 func difference(cmd *cobra.Command, needs rights.Needs, path string) error {
 	granted, err := rights.ReadGranted(path)
 	if err != nil {
-		return cli.ExitWith(2, fmt.Errorf("read the roles of --diff: %w", err))
+		return fmt.Errorf("read the roles of --diff: %w", err)
 	}
 	lines := needs.Difference(granted)
 	if len(lines) == 0 {
@@ -144,22 +144,22 @@ func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) er
 func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, root, dir string) error {
 	project, err := rights.ReadProject(dir, f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cli.ExitWith(2, fmt.Errorf("--write: the project has no directory config/rbac; leave --write out to print the roles: %w", err))
+		return fmt.Errorf("--write: the project has no directory config/rbac; leave --write out to print the roles: %w", err)
 	}
 	if err != nil {
-		return cli.ExitWith(2, fmt.Errorf("read config/rbac: %w", err))
+		return fmt.Errorf("read config/rbac: %w", err)
 	}
 	notes, err := project.Update(needs, f.prune, f.fromAudit != "")
 	if err != nil {
-		return cli.ExitWith(2, fmt.Errorf("config/rbac: %w", err))
+		return fmt.Errorf("config/rbac: %w", err)
 	}
 	files, err := project.Save(root)
 	if err != nil {
-		return cli.ExitWith(2, fmt.Errorf("write config/rbac: %w", err))
+		return fmt.Errorf("write config/rbac: %w", err)
 	}
 	after, err := rights.ReadGranted(dir)
 	if err != nil {
-		return cli.ExitWith(2, fmt.Errorf("read config/rbac again: %w", err))
+		return fmt.Errorf("read config/rbac again: %w", err)
 	}
 	left := needs.Difference(after)
 	for _, line := range needs.Difference(project.Granted) {
@@ -208,15 +208,11 @@ func (f *rbacFlags) shown(text string) string {
 
 func (f *rbacFlags) needs(cmd *cobra.Command, options config.Options) (rights.Needs, error) {
 	if f.fromAudit != "" {
-		log := cmd.InOrStdin()
-		if f.fromAudit != "-" {
-			file, err := os.Open(f.fromAudit)
-			if err != nil {
-				return rights.Needs{}, fmt.Errorf("--from-audit: %w", err)
-			}
-			defer file.Close()
-			log = file
+		log, err := openInput(cmd, f.fromAudit)
+		if err != nil {
+			return rights.Needs{}, fmt.Errorf("--from-audit: %w", err)
 		}
+		defer log.Close() // It is only read.
 		needs, err := rights.FromAudit(log, f.user)
 		switch {
 		case err != nil:

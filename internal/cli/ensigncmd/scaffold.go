@@ -90,7 +90,7 @@ It overwrites nothing.`,
 
   # With reconcilers in Go beside roles, playbooks and charts:
   ensign init --domain myorg.tld --go --repo example.com/mysql-operator`,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return initialize(cmd, &flags, project, &kind, inGo) },
 	}
 	flags.register(cmd.Flags())
@@ -161,7 +161,6 @@ func newCreateCommand() *cobra.Command {
 			}
 			return cli.ExitWith(2, errors.New("what is to be created? There is: create api"))
 		},
-		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(*cobra.Command, []string) error { return nil }, // Its arguments are refused.
 	}
 	cmd.AddCommand(newCreateAPICommand())
@@ -202,7 +201,7 @@ It overwrites nothing, and you can repeat it for other kinds.`,
 
   # After a change of roles/mysqlcluster/meta/argument_specs.yml:
   ensign create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err

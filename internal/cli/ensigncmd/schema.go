@@ -17,7 +17,7 @@ first line names it.`,
 
   # The first line of watches.yaml, for the YAML language server:
   # yaml-language-server: $schema=watches.schema.json`,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(watches.Schema())
 			return err

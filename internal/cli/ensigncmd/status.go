@@ -61,7 +61,6 @@ Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 
   # In a script:
   ensign status greeting/hello -n shop -o json | jq -r .items[0].outcome`,
-		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` to look in; default those of WATCH_NAMESPACE, or all")

@@ -82,7 +82,6 @@ Exit codes: 0; 1 with --wait: the run failed, or was not over in time; 2 a
 resource could not be changed.`,
 		Example: fmt.Sprintf(`  ensign %[1]s greeting/hello -n shop --wait
   ensign %[1]s --all greetings -n shop`, text.verb),
-		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` of the resources; default the kubeconfig's")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -38,8 +37,8 @@ watches.yaml that have the finalizer of their watch.
 The cluster is that of KUBECONFIG or --kubeconfig; one of them has to be given.
 ~/.kube/config is not used by default.`,
 		Example: `  kubectl kustomize config/default | ensign uninstall -f -`,
-		Args:    cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.execute(cmd) },
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.execute(cmd) },
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
@@ -54,13 +53,9 @@ The cluster is that of KUBECONFIG or --kubeconfig; one of them has to be given.
 }
 
 func (f *uninstallFlags) execute(cmd *cobra.Command) error {
-	in := io.NopCloser(cmd.InOrStdin())
-	if f.file != "-" {
-		file, err := os.Open(f.file)
-		if err != nil {
-			return fmt.Errorf("read the objects: %w", err)
-		}
-		in = file
+	in, err := openInput(cmd, f.file)
+	if err != nil {
+		return fmt.Errorf("read the objects: %w", err)
 	}
 	defer func() { _ = in.Close() }() // It was only read.
 	objects, err := removal.Read(in)

@@ -18,9 +18,7 @@ The manager writes this command into the pods that it makes. It is not for peopl
 It asks the managers named in ENSIGN_RUN_ADDRESS for its run, with the pod's
 token, and sends them the run's job events and its result. It ends with exit code
 0 when the result has been handed over, whatever the run came to.`,
-		Args:          cli.OrUnable(cobra.NoArgs),
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cli.OrUnable(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := cli.NewFlags().Complete(cmd.ErrOrStderr())
 			if err != nil {
