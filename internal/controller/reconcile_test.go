@@ -381,7 +381,7 @@ func TestAPause(t *testing.T) {
 		b.mustReconcile()
 		wantEqual(t, 1, len(b.runner.specs))
 	})
-	t.Run("ends no run that is at work", func(t *testing.T) {
+	t.Run("ends no current run", func(t *testing.T) {
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 			paused := b.stored()
@@ -402,7 +402,7 @@ func TestAPause(t *testing.T) {
 		b.mustReconcile()
 		wantEqual(t, "bye", b.runner.specs[0].Role)
 	})
-	t.Run("that is no truth value runs nothing", func(t *testing.T) {
+	t.Run("with another value than true or false runs nothing", func(t *testing.T) {
 		b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{pausedAnnotation: "yes"})), interceptor.Funcs{})
 		b.mustReconcile()
 		wantEqual(t, "True/InvalidAnnotation", b.conditions()["Failure"])
@@ -453,7 +453,7 @@ func TestFinalizer(t *testing.T) {
 		wantEqual(t, "True/Failed", b.conditions()["Failure"])
 		wantEqual(t, time.Second, result.RequeueAfter)
 	})
-	t.Run("leaves those of others", func(t *testing.T) {
+	t.Run("leaves those of other clients", func(t *testing.T) {
 		b := doomed(t, "x.io/y", ourFinalizer)
 		b.mustReconcile()
 		wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())

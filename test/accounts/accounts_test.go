@@ -224,7 +224,7 @@ var _ = Describe("runs with a service account", Ordered, func() {
 		Entry("a chart's, whose record they cannot read", shop),
 	)
 
-	It("do in two namespaces what each account may, and nothing in the other's", func(ctx context.Context) {
+	It("act in two namespaces with the rights of each account, and do nothing in the other's", func(ctx context.Context) {
 		first, second := tenant(ctx, "deployer", true), tenant(ctx, "other", true)
 		log := openLog()
 		mine, theirs := created(ctx, words, first, map[string]any{"account": "deployer"}), created(ctx, words, second, map[string]any{"account": "other"})
@@ -280,7 +280,7 @@ var _ = Describe("runs with a service account", Ordered, func() {
 		Entry("a name that is none", map[string]any{"name": "deployer"}, "spec.account: write the name of a service account"),
 	)
 
-	It("are known to check, which asks the cluster what the account of a sample lacks", func(ctx context.Context) {
+	It("are checked by ensign check, which asks the cluster for missing rights of a sample's account", func(ctx context.Context) {
 		able, unable := tenant(ctx, "deployer", true), tenant(ctx, "deployer", false)
 		sample := "apiVersion: accounts.example.com/v1\nkind: Words\nmetadata: {name: a, namespace: %s}\nspec: {account: %s}\n"
 		s.Write(map[string]string{

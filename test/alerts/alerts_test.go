@@ -111,7 +111,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("records what a manager exports that works, and whose runs fail, time out or wait, or are refused", func(ctx context.Context) {
+	It("records the metrics of a manager that works, and of one whose runs fail, time out, wait, or are refused", func(ctx context.Context) {
 		s := manager(ctx, watches, "--max-concurrent-runs=1")
 		s.Create(ctx, task(s, "good", nil))
 		healthy = until(ctx, s, counted("succeeded", 1), counted("waiting", 0), live(0))
@@ -170,7 +170,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		)
 	})
 
-	It("records what a manager exports that may not list what its resources refer to, and whose other kind is missing", func(ctx context.Context) {
+	It("records the metrics of a manager that may not list referenced objects, and whose other kind is missing", func(ctx context.Context) {
 		s := prepared(ctx, `
 - {group: alerts.example.com, version: v1, kind: Task, playbook: play.yml, references: [{version: v1, kind: Secret, name: spec.secret}]}
 - {group: alerts.example.com, version: v1, kind: Absent, playbook: play.yml}
@@ -188,7 +188,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		}, []string{firing("EnsignWatchNotReady", append(of(a), `GVK="alerts.example.com/v1, Kind=Absent"`)...)}})
 	})
 
-	It("records what a shard exports while a resource has the label of none", func(ctx context.Context) {
+	It("records the metrics of a shard while a resource has the label of no shard", func(ctx context.Context) {
 		s := prepared(ctx, watches, "--watch-label-selector=shard=a")
 		lost := task(s, "lost", nil)
 		lost.SetLabels(map[string]string{"shard": "c"})
@@ -197,7 +197,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		seen("no shard has a resource", until(ctx, s, `ensign_operator_unselected_resources\{.*\} 1`), firing("EnsignResourcesUnselected", ofKind(a)...))
 	})
 
-	It("records what a manager exports whose runs stay cold", func(ctx context.Context) {
+	It("records the metrics of a manager whose runs stay cold", func(ctx context.Context) {
 		s := manager(ctx, watches, "--warm=true", "--reconcile-period=5s")
 		s.Create(ctx, task(s, "cold", nil))
 		seen("runs stay cold", until(ctx, s, `ansible_operator_watch_cold\{.*\} 1`, live(0)), firing("EnsignRunsCold", ofKind(a)...))

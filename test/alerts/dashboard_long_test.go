@@ -68,7 +68,7 @@ var _ = Describe("the dashboard of config/grafana", Ordered, func() {
 		p = scraping(ctx, healthy, ill)
 	})
 
-	It("lets its reader choose among what is there", func(ctx context.Context) {
+	It("lets its reader choose among existing values", func(ctx context.Context) {
 		Expect(p.choices(ctx, d, map[string]string{"namespace": quoted(ill.Namespace)})).To(Equal(map[string]string{
 			"namespace": quoted(ill.Namespace), "job": quoted(job), "kind": quoted("alerts.example.com/v1, Kind=Absent", gvk),
 		}))

@@ -154,7 +154,7 @@ var _ = Describe("A release", Ordered, func() {
 		Eventually(leftOf).WithArguments(ctx, namespace, "ensign").Should(BeEmpty())
 	})
 
-	It("has left its definitions and the resources, and takes them up again", func(ctx SpecContext) {
+	It("has left its CRDs and the resources, and adopts them when it is installed again", func(ctx SpecContext) {
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, harness.Custom(clusters, "", "", nil))).To(Succeed())
 		helm(ctx, "install", "ensign", chartDir, "--namespace="+namespace)
 	})

@@ -84,7 +84,7 @@ var _ = Describe("Rendering", func() {
 		Expect(fmt.Sprint(other)).To(ContainSubstring("--leader-election-id=green-ensign."))
 	})
 
-	DescribeTable("does what a value says", func(ctx SpecContext, set, want string) {
+	DescribeTable("applies a value", func(ctx SpecContext, set, want string) {
 		text, err := yaml.Marshal(template(ctx, "--set-json="+set)["Deployment ensign-system/ensign-manager"])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(text)).To(MatchRegexp(want))

@@ -132,7 +132,7 @@ var _ = Describe("a chart in which a variable stands twice", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Consistently(ctx, generation, site.Calm).Should(Equal(before), "nothing is repaired that has not drifted")
 
-		By("server-side apply, which then removes what the chart drops")
+		By("server-side apply, which then removes fields that the chart drops")
 		Expect(s.Manager.Stop()).To(Succeed())
 		s.Write(map[string]string{"watches.yaml": "- {group: demo.example.com, version: v1, kind: Hello, chart: chart}\n"})
 		s.Start(ctx, hello.Kind)
@@ -162,8 +162,8 @@ var _ = Describe("a chart in which a variable stands twice", func() {
 		Eventually(ctx, objectNamed(s, "adopted", cr)).Should(site.BeGone())
 		Expect(objectNamed(s, "adopted", after)(ctx)).To(site.BeGone())
 	},
-		Entry("by the client from a release of the helm command, without what the chart drops", "  apply: client\n", released),
-		Entry("by the server from a release of the helm command, without what the chart drops", "", released),
+		Entry("by the client from a release of the helm command, without the fields that the chart drops", "  apply: client\n", released),
+		Entry("by the server from a release of the helm command, without the fields that the chart drops", "", released),
 		Entry("by the client from nobody", "  apply: client\n", loose),
 		Entry("by the server from nobody", "", loose),
 	)

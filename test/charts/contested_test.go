@@ -154,7 +154,7 @@ var _ = DescribeTable("fields and entries that others add in lists that are one 
 )
 
 var _ = Describe("a Job that has ended", func() {
-	It("is not created again by a repair, whoever deletes it", func(ctx context.Context) {
+	It("is not created again by a repair, whichever client deletes it", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"once.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '{{ .Release.Name }}'}\nspec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}}\n"}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "once", nil)
 		s.Create(ctx, cr)

@@ -99,7 +99,7 @@ var _ = Describe("the deletion of a CR", func() {
 		}
 	})
 
-	It("names what cannot be read, and ends once it can", func(ctx context.Context) {
+	It("names objects that cannot be read, and ends once they can", func(ctx context.Context) {
 		s := charted(ctx, plain, "")
 		proxy := behindProxy(s)
 		s.Start(ctx, hello.Kind)
@@ -125,7 +125,7 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(site.BeGone())
 	})
 
-	It("names what cannot be deleted, with the reason", func(ctx context.Context) {
+	It("names objects that cannot be deleted, with the reason", func(ctx context.Context) {
 		s := charted(ctx, plain, "")
 		proxy := behindProxy(s)
 		s.Start(ctx, hello.Kind)
@@ -166,7 +166,7 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(objectNamed(s, "moved-b", object)(ctx)).To(Succeed())
 	})
 
-	It("removes what a failed upgrade has made", func(ctx context.Context) {
+	It("removes the objects of a failed upgrade", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{
 			"a.yaml": configMap("a", "{}", "a: b"),
 			"z.yaml": "{{ if .Values.more }}" + strings.Replace(plain["p.yaml"], "value: 1", "value: {{ .Values.more }}", 1) + "---\n" + configMap("NO-NAME", "{}", "a: b") + "{{ end }}",

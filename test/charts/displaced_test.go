@@ -36,7 +36,7 @@ spec:
 `,
 }
 
-var _ = Describe("what somebody has put in the chart's place, so that the API server refuses both", func() {
+var _ = Describe("fields of another client in the place of the chart's, so that the API server refuses both", func() {
 	change := func(ctx context.Context, s *site.Site, object client.Object, name string, kind types.PatchType, patch string) {
 		GinkgoHelper()
 		Expect(objectNamed(s, name, object)(ctx)).To(Succeed())
@@ -81,7 +81,7 @@ var _ = Describe("what somebody has put in the chart's place, so that the API se
 		Eventually(ctx, ports(s, "way-web")).Should(Equal(asItWas))
 		Eventually(ctx, notes(cr, "Repaired")).Should(ContainElement(MatchRegexp(`Service [^ ]*/way-web \(.*/spec/ports/\d`)))
 
-		By("leaving what was added to a pod, where requests above the chart's limits and another port of a name go")
+		By("leaving additions to a pod, and removing requests above the chart's limits and another port of the same name")
 		deployment := &appsv1.Deployment{}
 		change(ctx, s, deployment, "way-web", types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"containers":[
 			{"name":"sidecar","image":"s:1","ports":[{"name":"side","containerPort":99}],"resources":{"requests":{"memory":"1Mi"},"limits":{"memory":"1Mi"}}},

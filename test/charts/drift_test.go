@@ -116,7 +116,7 @@ var _ = Describe("a release whose objects others change", func() {
 			Expect(text).NotTo(Or(ContainSubstring("sesame"), ContainSubstring("hidden"), ContainSubstring("aGlkZGVu")))
 		})
 
-		It("leaves what the API proxy sets on each object", func(ctx context.Context) {
+		It("leaves the owner that the API proxy sets on each object", func(ctx context.Context) {
 			object := &corev1.ConfigMap{}
 			change(ctx, object, "fixed-a", `{"data":{"a":"theirs"},"metadata":{"labels":{"helm.sdk.operatorframework.io/chart":null}}}`)
 			Eventually(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -143,7 +143,7 @@ var _ = Describe("a release whose objects others change", func() {
 			Eventually(ctx, read).Should(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(2))))
 		})
 
-		It("warns once of what driftIgnore names in vain", func(ctx context.Context) {
+		It("warns once of entries of driftIgnore that match nothing", func(ctx context.Context) {
 			const unused = "driftIgnore names fields that no object of the release has"
 			Eventually(ctx, notes(cr, "DriftIgnoreUnused")).Should(HaveExactElements(unused + ": /spec/nothing~1like/this of Deployment.apps, /spec/replicas of StatefulSet"))
 			text, err := s.Log()
@@ -151,7 +151,7 @@ var _ = Describe("a release whose objects others change", func() {
 			Expect(strings.Count(text, unused)).To(Equal(1))
 		})
 
-		It("names what cannot be compared, and repairs the others", func(ctx context.Context) {
+		It("names objects that cannot be compared, and repairs the others", func(ctx context.Context) {
 			compared := s.Condition(cr, "Compared")
 			blind := &corev1.ConfigMap{}
 			change(ctx, blind, "fixed-b", `{"metadata":{"labels":{"compared":"no"}}}`)
@@ -216,7 +216,7 @@ var _ = Describe("a cluster-scoped object of a release", func() {
 			return err == nil && object.Labels["app.kubernetes.io/managed-by"] == "Helm", client.IgnoreNotFound(err)
 		}
 	}
-	It("is brought back at once when it is changed or deleted, by the next manager too", func(ctx context.Context) {
+	It("is repaired at once when it is changed or deleted, by the next manager too", func(ctx context.Context) {
 		s := charted(ctx, plain, "  reconcilePeriod: 1h\n").Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "wide")
 		for runs := range 2 {

@@ -88,7 +88,7 @@ spec:
   {{- end }}
 `
 
-var _ = Describe("what server-side apply refuses for formal reasons", func() {
+var _ = Describe("objects that server-side apply refuses for formal reasons", func() {
 	It("is a null in a custom resource, which is patched until it can be applied, and rests", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"tank.yaml": tankText, "a.yaml": configMap("a", "{}", "a: {{ .Values.size | quote }}")}, "")
 		s.Write(map[string]string{"chart/values.yaml": "size: 1\nvalves: []\nlabels: {}\nmode: \"\"\n"})
@@ -123,7 +123,7 @@ var _ = Describe("what server-side apply refuses for formal reasons", func() {
 		Expect(spec(ctx)).To(Equal(map[string]any{"size": int64(1), "mode": "fast", "valves": []any{"a"}, "labels": map[string]any{"a": "b"}, "free": map[string]any{"added": "once"}}))
 		Expect(managers(found)).To(And(ContainElement("helm/Apply"), Not(ContainElement(HavePrefix("helm-patch/")))))
 
-		By("an upgrade that drops what came while it was patched")
+		By("an upgrade that drops additions during its patch")
 		change(ctx, cr, `{"spec":{"added":null}}`)
 		succeeded(ctx, s, cr)
 		Expect(spec(ctx)).NotTo(HaveKey("free"))
@@ -135,7 +135,7 @@ var _ = Describe("what server-side apply refuses for formal reasons", func() {
 		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(Equal(harness.Condition{}))
 	})
 
-	It("is no null that the kind allows: that stays a value", func(ctx context.Context) {
+	It("keeps a null that the kind allows as a value", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"tank.yaml": "apiVersion: parts.example.com/v1\nkind: Tank\nmetadata: {name: '{{ .Release.Name }}'}\nspec: {size: 1, limit: null, free: {a: null, b: {}}}\n"}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "allowed", nil)
 		s.Create(ctx, cr)
@@ -167,7 +167,7 @@ var _ = Describe("what server-side apply refuses for formal reasons", func() {
 	})
 })
 
-var _ = DescribeTable("directives of a strategic merge patch are no fields", func(ctx context.Context, apply string) {
+var _ = DescribeTable("directives of a strategic merge patch are not fields", func(ctx context.Context, apply string) {
 	text := strings.Replace(united, "strategy: {type", "strategy: {$patch: replace, $retainKeys: [type], type", 1)
 	text = strings.Replace(text, "      volumes:", "      $setElementOrder/containers: [{name: main}]\n      volumes:", 1)
 	s := charted(ctx, map[string]string{"deployment.yaml": text, "config.yaml": configMap("a", "{}", "a: b")}, apply)
@@ -272,7 +272,7 @@ var _ = DescribeTable("members of unions, of which another client sets the other
 	set(ctx, `{"type":"Recreate","rollingUpdate":null}`, `"value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}`, `{"httpGet":{"path":"/x","port":1},"exec":null}`, `{"exec":{"command":["x"]},"sleep":null}`, `"configMap":null,"emptyDir":{}`)
 	Eventually(ctx, spec).Should(asOther)
 
-	By("an upgrade back, of what another client has changed at the same time")
+	By("an upgrade back, with fields that another client changes at the same time")
 	Expect(s.Manager.Stop()).To(Succeed())
 	set(ctx, `{"type":"Recreate","rollingUpdate":null}`, `"value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}`, `{"tcpSocket":{"port":1},"exec":null}`, `{"exec":null,"sleep":null,"httpGet":{"port":80}}`, `"configMap":null,"secret":{"secretName":"x"}`)
 	change(ctx, cr, `{"spec":{"other":false,"strategy":"Recreate"}}`)

@@ -117,7 +117,7 @@ var _ = Describe("the example hello", Ordered, func() {
 		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(Equal(harness.Condition{}))
 	})
 
-	It("brings back what is deleted", func(ctx context.Context) {
+	It("creates deleted objects again", func(ctx context.Context) {
 		s.Watched(ctx, "deployments.apps", "ingresses.networking.k8s.io")
 		for _, object := range []client.Object{&appsv1.Deployment{}, &networkingv1.Ingress{}} {
 			Expect(present(object, "example-hello")(ctx)).To(Succeed())
@@ -135,7 +135,7 @@ var _ = Describe("the example hello", Ordered, func() {
 		}
 	})
 
-	It("takes back what somebody changed", func(ctx context.Context) {
+	It("reverts changes by other clients", func(ctx context.Context) {
 		greeter := &appsv1.Deployment{}
 		Expect(present(greeter, "example-greeter")(ctx)).To(Succeed())
 		replicas := func(ctx context.Context) (int32, error) {

@@ -146,7 +146,7 @@ var _ = Describe("the hooks of a chart", func() {
 		Expect(statuses(s, "waiting")(ctx)).To(BeEmpty())
 	})
 
-	It("are named when their time is over, and so is what the pods of the release wait for", func(ctx context.Context) {
+	It("are named when their time is over, with the reason why the pods of the release wait", func(ctx context.Context) {
 		stuck := strings.Replace(deployment, "spec: {containers", "spec: {nodeSelector: {{ .Values.nodes | default dict | toJson }}, containers", 1) +
 			"---\n" + hookJob(`helm.sh/hook: post-install`, suspended)
 		s := charted(ctx, map[string]string{"a.yaml": stuck}, "  wait: true\n  timeout: 15s\n").Start(ctx, hello.Kind)

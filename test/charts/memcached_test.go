@@ -74,7 +74,7 @@ var _ = Describe("the example memcached", Ordered, func() {
 		Expect(servers.Spec.Template.Spec.Containers).To(HaveExactElements(HaveField("Name", "memcached"), HaveField("Image", "mirror.example.com/exporter:1,2")))
 	})
 
-	It("tells of the values that go over the CR's", func(ctx context.Context) {
+	It("reports the values that override the CR's", func(ctx context.Context) {
 		Eventually(ctx, notes(measured, "OverrideValuesInUse")).Should(ConsistOf(
 			`Chart value "image" overridden to "memcached:1.6-alpine" by operator's watches.yaml`,
 			`Chart value "metrics.image" overridden to "mirror.example.com/exporter:1,2" by operator's watches.yaml`))

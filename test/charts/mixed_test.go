@@ -266,7 +266,7 @@ var _ = Describe("the traces of an operator with a role and a chart", func() {
 		Expect(below).To(HaveKey("create secrets"))
 		Expect(to.Resource()).To(HaveKeyWithValue("service.name", "greetings"))
 
-		By("sending what is left at the stop")
+		By("sending the rest at the stop")
 		s.Options.Env = append(s.Options.Env, "OTEL_BSP_SCHEDULE_DELAY=600000")
 		Expect(s.Stop()).To(Succeed())
 		s.Start(ctx, greeting.Kind, hello.Kind)

@@ -320,7 +320,7 @@ func (f filling) expect(ctx context.Context, because string) {
 }
 
 var _ = Describe("a field that the cluster fills", func() {
-	It("is no drift, and stays through periods and upgrades", func(ctx context.Context) {
+	It("does not count as drift, and stays through periods and upgrades", func(ctx context.Context) {
 		s := charted(ctx, unchanged, "")
 		s.Write(map[string]string{"chart/values.yaml": "a: one\n"})
 		s.Start(ctx, hello.Kind)

@@ -197,7 +197,7 @@ hidden: '{{ printf "%s" (include "plain.name" .) }}'
 		Expect(object.Data).To(Equal(map[string]string{"values": `{"million":1000000,"probe":{"period":1}}`, "million": "1000000"}))
 	})
 
-	It("keeps what is to be kept, without an owner", func(ctx context.Context) {
+	It("keeps objects of the policy keep, without an owner", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", `{"helm.sh/resource-policy": keep}`, "a: b"), "b.yaml": configMap("b", "{}", "a: b")}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "kept", nil)
 		s.Create(ctx, cr)

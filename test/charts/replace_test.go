@@ -75,12 +75,12 @@ metadata: {name: {{ . | quote }}}
 {{ end }}`,
 }
 
-// force lets upgrades, or the rollbacks after them, replace what cannot be changed.
+// force lets upgrades, or the rollbacks after them, replace objects that cannot be changed.
 func force(what string) string {
 	return `{"metadata":{"annotations":{"helm.sdk.operatorframework.io/` + what + `-force":"true"}}}`
 }
 
-var _ = Describe("what cannot be changed", func() {
+var _ = Describe("objects that cannot be changed", func() {
 	// replaceable returns new objects to read into, by what is said of them without the annotation. Which field of a
 	// StatefulSet it is, Kubernetes says from 1.37 on.
 	replaceable := func() map[string]client.Object {

@@ -174,7 +174,7 @@ var _ = Describe("a release at rest", Ordered, func() {
 		r.rests(ctx, cr)
 	})
 
-	It("is looked at when a manager starts, for what has changed before", func(ctx context.Context) {
+	It("is compared when a manager starts, for earlier changes", func(ctx context.Context) {
 		cr := r.installed(ctx, "left")
 		r.rests(ctx, cr)
 		Expect(r.Manager.Kill()).To(Succeed())
@@ -200,7 +200,7 @@ var _ = It("a release at rest is upgraded when its chart changes", func(ctx cont
 	r.rests(ctx, cr)
 })
 
-var _ = It("a release whose objects are not followed is looked at in each period", func(ctx context.Context) {
+var _ = It("a release whose objects are not watched is compared in each period", func(ctx context.Context) {
 	r := newRestful(ctx, "  watchDependentResources: false\n")
 	r.Start(ctx, hello.Kind)
 	cr := r.installed(ctx, "subject")

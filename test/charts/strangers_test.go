@@ -17,7 +17,7 @@ var ofCharts = []schema.GroupVersionKind{
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 }
 
-var _ = DescribeTable("objects of others stay as they are through the life of a CR of the example", func(ctx context.Context, example string, kind schema.GroupKind, spec map[string]any, objects int) {
+var _ = DescribeTable("objects of other owners stay as they are through the life of a CR of the example", func(ctx context.Context, example string, kind schema.GroupKind, spec map[string]any, objects int) {
 	s := operator(ctx, example)
 	s.Options.Namespace = "" // All namespaces.
 	s.Start(ctx, kind.Kind)

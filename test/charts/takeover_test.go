@@ -146,7 +146,7 @@ func formerStatus(ctx context.Context, cr *unstructured.Unstructured, manifest s
 }
 
 var _ = Describe("a release of operator-sdk's Helm operator", func() {
-	DescribeTable("loses what an upgrade drops", func(ctx context.Context, program, fields string) {
+	DescribeTable("loses the fields that an upgrade drops", func(ctx context.Context, program, fields string) {
 		s := charted(ctx, dropping, fields)
 		cr := harness.Custom(hello, s.Namespace, "former", map[string]any{"legacy": true})
 		s.Create(ctx, cr)

@@ -177,7 +177,7 @@ var _ = Describe("a tenant that may write Secrets and CRs", func() {
 		Expect(isGone(priorityClass(s, "behind-c"))(ctx)).To(site.BeGone())
 	})
 
-	It("cannot have a deletion end past what the account may not read", func(ctx context.Context) {
+	It("cannot end a deletion while the account may not read an object", func(ctx context.Context) {
 		s, tenant := ledgered(ctx, versioned, "")
 		proxy := behindProxy(s)
 		s.Start(ctx, hello.Kind)

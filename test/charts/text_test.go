@@ -51,7 +51,7 @@ items:
 }
 
 var _ = Describe("the text of a chart", func() {
-	It("is what its author wrote, although its objects are labelled", func(ctx context.Context) {
+	It("is the author's text, although its objects are labelled", func(ctx context.Context) {
 		s := charted(ctx, shared, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "shared", nil)
 		s.Create(ctx, cr)

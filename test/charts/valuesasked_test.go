@@ -76,7 +76,7 @@ var _ = Describe("values from objects, as people have them", Ordered, func() {
 		cr := given(ctx, name, data, entries...)
 		Eventually(ctx, s.Condition(cr, "Failure")).Should(And(HaveField("Reason", reason), HaveField("Message", And(ContainSubstring(says), Not(ContainSubstring("hush"))))))
 	},
-		Entry("that an element of a list is no place", "element", map[string]string{"k": "hush"}, "InvalidSpec", "an element of a list cannot be set", map[string]any{"key": "k", "targetPath": "config.receivers[4].access_key"}),
+		Entry("that the path of a value cannot name an element of a list", "element", map[string]string{"k": "hush"}, "InvalidSpec", "an element of a list cannot be set", map[string]any{"key": "k", "targetPath": "config.receivers[4].access_key"}),
 		Entry("that there is no key values.yaml", "keys", map[string]string{"username": "hush", "password": "hush"}, "InvalidValues", `the Secret "keys" has no key "values.yaml"`, map[string]any{}),
 		Entry("that an object is not in this namespace", "elsewhere", nil, "InvalidValues", `ConfigMap "kube-root-ca.crt-elsewhere" not found`, map[string]any{"kind": "ConfigMap", "name": "kube-root-ca.crt-elsewhere"}),
 		Entry("where YAML is none", "tabs", map[string]string{"values.yaml": "a: b\n\thush: c\n"}, "InvalidValues", "it is not a YAML mapping, at line 2", map[string]any{}),

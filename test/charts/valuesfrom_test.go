@@ -93,7 +93,7 @@ var _ = Describe("values from objects", Ordered, func() {
 		Expect(statuses(s, "fed")(ctx)).To(HaveLen(3))
 	})
 
-	It("takes what the resource lists, in its own namespace alone", func(ctx context.Context) {
+	It("takes the objects that the resource lists, in its own namespace alone", func(ctx context.Context) {
 		create(ctx, object("mine", map[string]string{"values.yaml": "own: mine " + canary}))
 		change(ctx, cr, `{"spec":{"valuesFrom":[{"kind":"Secret","name":"mine"}]}}`)
 		Eventually(ctx, data).Should(HaveKeyWithValue("own", "mine "+canary))

@@ -77,7 +77,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 		gone(ctx, cr)
 	})
 
-	It("says that the namespace is being deleted, and what helps", func(ctx context.Context) {
+	It("says that the namespace is being deleted, and names the remedy", func(ctx context.Context) {
 		cr := made(ctx, map[string]any{})
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})).To(Succeed())
 		says := And(ContainSubstring("because it is being terminated"), HaveSuffix(`/docs/howto-finalizers.md#a-cr-stuck-in-deletion-terminating)`), ContainSubstring(`abandon: "true" removes the finalizer`))

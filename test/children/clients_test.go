@@ -159,7 +159,7 @@ var _ = Describe("the programs of a run", Ordered, func() {
 		Expect(metrics).NotTo(ContainSubstring("ensign_operator_unknown_writes_total{"))
 	})
 
-	It("bring it back by what somebody else deletes after them", func(ctx context.Context) {
+	It("reconcile it again when another client deletes the object after them", func(ctx context.Context) {
 		child := p.configMap("rel-c")
 		remove(ctx, child)
 		Eventually(ctx, field(child, "data", "value")).Should(Equal("v4"))

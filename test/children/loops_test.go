@@ -107,7 +107,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		Eventually(context.WithoutCancel(ctx), field(child, "data", "a")).Should(Equal("1"))
 	})
 
-	It("are slowed down both, where each changes what the other refers to, and one is named", func(ctx context.Context) {
+	It("are both throttled if each changes an object of the other's references, and one is named", func(ctx context.Context) {
 		for _, name := range []string{"from-a", "from-b"} {
 			Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}})).To(Succeed())
 		}
@@ -144,7 +144,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 			Expect(pauses[i]).To(BeNumerically(">=", least), "pause %d of %v", i+1, pauses)
 		}
 
-		By("running at once what somebody else writes")
+		By("running at once for a write by another client")
 		before, err := p.Runs(cr)()
 		Expect(err).NotTo(HaveOccurred())
 		patch(ctx, cr.Object, `{"spec": {"fails": null, "count": null}}`)

@@ -139,7 +139,7 @@ func askAsIs(ctx context.Context, kubeconfig, method, path string) string {
 }
 
 var _ = Describe("a random value in the place of a name", func() {
-	It("reaches by kubectl and helm nothing but what was meant", func(ctx context.Context) {
+	It("reaches only the named objects by kubectl and helm", func(ctx context.Context) {
 		tryNames(ctx, 1, 2)
 	})
 })

@@ -92,7 +92,7 @@ const names = `
   - {kubernetes.core.k8s: {state: absent, api_version: "{{ item }}", kind: ConfigMap, namespace: %[1]q, name: meant}, loop: ["..", "v1/.."], ignore_errors: true}
 `
 
-var _ = Describe("a value that is no name", Ordered, func() {
+var _ = Describe("a value that is not a name", Ordered, func() {
 	var (
 		l          *listener
 		namespace  string

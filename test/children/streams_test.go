@@ -23,7 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
+var _ = Describe("streaming requests (§8)", Ordered, ContinueOnFailure, func() {
 	var (
 		k         *site.Kubelet
 		namespace string
@@ -81,7 +81,7 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 			Expect(errors.String()).To(And(HavePrefix("err\n"), ContainSubstring("exit status 7"))) // As kwok says it.
 		})
 
-		It("passes what comes later: attach by "+name, func(ctx context.Context) {
+		It("passes later output: attach by "+name, func(ctx context.Context) {
 			follows(k, kubectl(ctx, websockets, "attach", "p"))
 		})
 
@@ -105,11 +105,11 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("passes what comes later: logs -f", func(ctx context.Context) {
+	It("passes later lines: logs -f", func(ctx context.Context) {
 		follows(k, kubectl(ctx, true, "logs", "-f", "p"))
 	})
 
-	It("passes what comes later: a watch", func(ctx context.Context) {
+	It("passes later events: a watch", func(ctx context.Context) {
 		command := kubectl(ctx, true, "get", "configmaps", "--watch", "-o", "name")
 		out := gbytes.NewBuffer()
 		command.Stdout, command.Stderr = out, GinkgoWriter

@@ -42,7 +42,7 @@ var (
 	fenced = schema.GroupKind{Group: "held.example.com", Kind: "Fenced"}
 )
 
-var _ = Describe("what runs do at the API", Ordered, ContinueOnFailure, func() {
+var _ = Describe("requests of runs to the API", Ordered, ContinueOnFailure, func() {
 	w := &work{}
 	BeforeAll(func(ctx context.Context) {
 		tanks := harness.Definition(tank)

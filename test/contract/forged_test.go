@@ -79,7 +79,7 @@ var _ = Describe("a forged status", Ordered, func() {
 		return status
 	}
 
-	It("changes nothing for a manager that lives: what failed is repeated, and told again", func(ctx context.Context) {
+	It("changes nothing for a running manager: failed runs are repeated, and reported again", func(ctx context.Context) {
 		forge(ctx, "bad", statusOf(ctx, "good"), nil)
 		before, err := s.Failed(customs["bad"])()
 		Expect(err).NotTo(HaveOccurred())
@@ -108,7 +108,7 @@ var _ = Describe("a forged status", Ordered, func() {
 		forge(ctx, "goes", success, map[string]any{"observedGeneration": live(ctx, "goes").GetGeneration()})
 		s.Start(ctx, kind.Kind)
 
-		By("running the finalizer, and what the status does not prove to be done")
+		By("running the finalizer, and each version whose success the status does not prove")
 		ground.Gone(ctx, customs["goes"])
 		Expect(s.Log()).To(MatchRegexp(`run started.*/goes".*"reason": "deleted"`))
 		for _, name := range []string{"guessed", "torn", "running"} {
@@ -121,7 +121,7 @@ var _ = Describe("a forged status", Ordered, func() {
 			Eventually(s.Log).Should(MatchRegexp(`nothing changed since its last run.*/` + name))
 			Expect(s.Runs(customs[name])()).To(BeZero(), name)
 		}
-		By("running a CR at its next change, and telling what it finds")
+		By("running a CR at its next change, and reporting the forged status")
 		patch(ctx, customs["bad"], `{"spec": {"again": true}}`)
 		Eventually(s.Condition(customs["bad"], "Failure")).WithContext(ctx).Should(HaveField("Message", ContainSubstring("as asked")))
 	})

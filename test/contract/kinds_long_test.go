@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("a live run of a manager with few rights", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a run of a manager with few rights", Ordered, ContinueOnFailure, func() {
 	w := &work{}
 	limited := schema.GroupKind{Group: "few.example.com", Kind: "Limited"}
 	const clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a CR whose kind has no status subresource", func() {
-	It("has a run that is logged as created once, and later ones by what asked for them", func(ctx context.Context) {
+	It("has one run that is logged as created, and later ones with their triggers", func(ctx context.Context) {
 		kind := kindOf("reasons", "Mute")
 		mute := harness.Definition(kind)
 		mute.Spec.Versions[0].Subresources = nil

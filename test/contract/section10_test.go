@@ -96,7 +96,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 		cr := create(ctx, kind, name, map[string]any{"uses": append([]any{"status", "event", "metric"}, further...), "again": "1h", "writes": given()})
 		current, changed := after(ctx, 1, cr)
 
-		By("k8s_status: the status has what the role says, beside what the operator says")
+		By("k8s_status: the status has the role's fields beside the operator's")
 		Expect(changed).To(Equal(int64(1)))
 		Expect(current.Object["status"]).To(And(
 			HaveKeyWithValue("nodes", Equal([]any{"a", "b"})), HaveKeyWithValue("more", Equal(map[string]any{"x": int64(1)})), HaveKey("observedGeneration")))
@@ -112,7 +112,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 		Expect(told).To(And(HaveField("Reason", "StatusWritten"), HaveField("Message", "It is "+name), HaveField("Type", "Warning"),
 			HaveField("ReportingController", "tools"), HaveField("Source.Component", "tools"), HaveField("Count", int32(1))))
 
-		By("osdk_metric: what is posted is shown, although posts need the token of a run")
+		By("osdk_metric: posted metrics are shown, although posts need the token of a run")
 		metrics, err := s.Metrics(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(metrics).To(And(MatchRegexp(`(?m)^`+kind+`_runs_total 1$`), ContainSubstring("# HELP "+kind+"_runs_total Runs of "+kind+".")))
@@ -122,7 +122,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 			}
 		}
 
-		By("requeue_after: the manager has seen its wish")
+		By("requeue_after: the manager has read its value")
 		Expect(s.Log()).To(MatchRegexp(`run succeeded.*"cr": "` + regexp.QuoteMeta(s.Namespace) + "/" + name + `".*"requeueAfter": "1h0m0s"`))
 	},
 		entry("§10 osdk_metric", "as ensign.operator", "Plain", "metrics"),

@@ -19,7 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("what comes of runs", Ordered, ContinueOnFailure, func() {
+var _ = Describe("results of runs", Ordered, ContinueOnFailure, func() {
 	w := &deeds{}
 	BeforeAll(w.begin)
 	statusRows(w)

@@ -228,7 +228,7 @@ var _ = Describe("warm runs", Ordered, ContinueOnFailure, func() {
 		sees("none none 4")
 		before := proved()
 
-		By("installing an Ansible that templates marked text, and mending it")
+		By("installing an Ansible that templates marked text, and fixing it")
 		faulty, err := os.ReadFile(filepath.Join(ground.Root, "test", "safevars", "testdata", "faulty", "sitecustomize.py"))
 		Expect(err).NotTo(HaveOccurred())
 		write(filepath.Join(site, "sitecustomize.py"), string(faulty))

@@ -73,7 +73,7 @@ var _ = Describe("devcluster", Ordered, func() {
 		expectNothingLeft()
 	})
 
-	It("starts again after it was killed, with what it was told to keep", func(ctx SpecContext) {
+	It("starts again after it was killed, with the data to keep", func(ctx SpecContext) {
 		killed := start(ctx, "--data", "data")
 		before := nodes(ctx, "kubeconfig")
 		output, err := exec.Command(program, "--bin", bin, "--data", filepath.Join(dir, "data"), "--kubeconfig", kubeconfig("other")).CombinedOutput()

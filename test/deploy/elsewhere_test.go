@@ -51,7 +51,7 @@ func elsewhere(ctx context.Context, s *site.Site, place string) {
 	succeeds(ctx, s, schema)
 	succeeds(ctx, s, user)
 
-	By("creating a backup and a restore, whose Jobs do nothing here: test/node has Jobs at work")
+	By("creating a backup and a restore, whose Jobs do nothing here: test/node runs Jobs")
 	store := map[string]any{"persistentVolumeClaim": claim.Name}
 	backup := harness.Custom(backupKind, place, "weekly", map[string]any{"cluster": to, "storage": store})
 	s.Create(ctx, backup)

@@ -50,7 +50,7 @@ var _ = Describe("with the rights that are shipped", Ordered, func() {
 		})
 	}
 
-	It("the command rbac prints what was used, and what a list gives a reason for", func(ctx context.Context) {
+	It("the command rbac prints the rights that were used or that a list explains", func(ctx context.Context) {
 		roles := GinkgoT().TempDir()
 		Expect(os.WriteFile(filepath.Join(roles, "roles.yaml"), []byte(rbac(ctx, 0)), 0o600)).To(Succeed())
 		for _, has := range []string{"metrics_auth_role.yaml", "leader_election_role.yaml"} { // It leaves out what is there.

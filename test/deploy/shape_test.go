@@ -20,7 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
+var _ = Describe("the deployed objects", Ordered, ContinueOnFailure, func() {
 	var pod corev1.PodTemplateSpec
 	BeforeAll(func(ctx context.Context) {
 		pod = deploy(ctx, "default").Spec.Template
@@ -50,7 +50,7 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 		Expect(manager.Size()).To(BeNumerically("<", 50_000_000), "cmd/manager: TestWhatTheManagerDoesNotLink says what it can do without")
 	})
 
-	It("is what the installer installs", func(ctx context.Context) {
+	It("equals the installer's objects", func(ctx context.Context) {
 		runs(ctx, "build-installer", "IMG="+pod.Spec.Containers[0].Image)
 		out := ground.Kubectl(ctx, "apply", "--dry-run=server", "--filename="+filepath.Join(ground.Root, "dist", "install.yaml"))
 		Expect(strings.Split(strings.TrimSpace(out), "\n")).To(And(HaveLen(35), HaveEach(HaveSuffix(" unchanged (server dry run)"))))
@@ -78,7 +78,7 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 		Expect(services.Items[0].Spec.Ports[0]).To(And(HaveField("Name", monitor.Spec.Endpoints[0].Port), HaveField("TargetPort.StrVal", open)))
 	})
 
-	It("lets people who have the cluster's roles do with custom resources what these say", func(ctx context.Context) {
+	It("extends the cluster's roles to custom resources", func(ctx context.Context) {
 		for role, may := range map[string][]string{"view": {"get", "list", "watch"}, "edit": {"create", "delete", "patch"}, "admin": {"deletecollection"}} {
 			for _, resource := range []string{"mysqlbackups", "mysqlclusters", "mysqldatabases", "mysqlendpoints", "mysqlrestores", "mysqlusers"} {
 				Eventually(ctx, func(ctx context.Context) []string { return verbs(ctx, role, resource) }).Should(ContainElements(may), "%s %s", role, resource)

@@ -60,7 +60,7 @@ var _ = Describe("make", func() {
 		Eventually(ctx, leftovers).Should(BeEmpty())
 	})
 
-	It("uninstall FORCE=1 leaves finalizers of others alone, and says what they hold up", func(ctx context.Context) {
+	It("uninstall FORCE=1 leaves other finalizers alone, and names the objects that they block", func(ctx context.Context) {
 		runs(ctx, "install")
 		ground.Create(ctx, db)
 		out, err := run(ctx, "uninstall", "FORCE=1", "PATIENCE=3")

@@ -167,7 +167,7 @@ func TestRoomForDumps(t *testing.T) {
 	}
 	const first, second = "20200101T000000Z.sql", "20200102T000000Z.sql"
 
-	t.Run("a dump that does not fit leaves what is there", func(t *testing.T) {
+	t.Run("a dump that does not fit leaves the earlier ones", func(t *testing.T) {
 		p := newPlace(t)
 		old(p, first)
 		said, failed := p.run(t, "dump", server.Port, server.Password, room(2*dump-1, 1, "shop")...)
@@ -176,7 +176,7 @@ func TestRoomForDumps(t *testing.T) {
 		}
 		p.has(t, first)
 	})
-	t.Run("what others have in the share counts", func(t *testing.T) {
+	t.Run("dumps of other backups in the share count", func(t *testing.T) {
 		p := newPlace(t)
 		other := filepath.Join(p.root, "tenant", "other", first+".part") // It is being written.
 		if err := errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, make([]byte, dump), 0o600)); err != nil {
@@ -187,7 +187,7 @@ func TestRoomForDumps(t *testing.T) {
 		}
 		p.has(t)
 	})
-	t.Run("what another share has does not", func(t *testing.T) {
+	t.Run("dumps in another share do not", func(t *testing.T) {
 		p := newPlace(t)
 		other := filepath.Join(p.root, "neighbor", first)
 		if err := errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, make([]byte, dump), 0o600)); err != nil {

@@ -32,7 +32,7 @@ var _ = Describe("a manager as a Go program has it", func() {
 		Expect(other.log.String()).To(And(ContainSubstring(`"cr"="`+other.namespace+`/first"`), Not(ContainSubstring(one.namespace))))
 		Expect(kindsCounted(one)).To(ConsistOf(note.WithVersion("v1").String()))
 		Expect(kindsCounted(other)).To(ConsistOf(letter.WithVersion("v1").String()))
-		By("giving up what it had")
+		By("losing its earlier objects")
 		one.stop()
 		Eventually(one.ended).Should(BeClosed())
 		Expect(one.err).NotTo(HaveOccurred())

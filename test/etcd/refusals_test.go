@@ -30,7 +30,7 @@ const (
 )
 
 // Each of these would end in a run that fails, or in worse. The API server says so at once, and names the field.
-var _ = DescribeTable("what the API server refuses", func(ctx context.Context, kind, name, spec, why string) {
+var _ = DescribeTable("resources that the API server refuses", func(ctx context.Context, kind, name, spec, why string) {
 	err := ground.Client.Create(ctx, object(kind, name, spec), client.DryRunAll)
 	Expect(err).To(MatchError(And(ContainSubstring(why), Not(ContainSubstring("evaluating rule")))))
 },
@@ -55,9 +55,9 @@ var _ = DescribeTable("what the API server refuses", func(ctx context.Context, k
 	Entry("an annotation that is none", "EtcdCluster", "db", `{"pod":{"annotations":{"a/b/c":"x"}}}`, "spec.pod.annotations"),
 	Entry("more than the limit", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"memory":"2Gi"},"limits":{"memory":"1Gi"}}}}`, "requests must not be more"),
 	Entry("a version that is longer than numbers are", "EtcdCluster", "db", `{"version":"3.99999999999999999999.0"}`, "spec.version"),
-	Entry("requests and limits of which one is no quantity", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"lots"}}}}`, "spec.pod.resources.limits.cpu"),
+	Entry("requests and limits of which one is not a quantity", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"lots"}}}}`, "spec.pod.resources.limits.cpu"),
 	Entry("requests and limits that are none", "EtcdCluster", "db", `{"pod":{"resources":{"requests":{"memory":"1 GB"},"limits":{"memory":"lots"}}}}`, "spec.pod.resources.requests.memory"),
-	Entry("memory that is no quantity", "EtcdCluster", "db", `{"pod":{"resources":{"limits":{"memory":"lots"}}}}`, "spec.pod.resources.limits.memory"),
+	Entry("memory that is not a quantity", "EtcdCluster", "db", `{"pod":{"resources":{"limits":{"memory":"lots"}}}}`, "spec.pod.resources.limits.memory"),
 	Entry("a volume without a size", "EtcdCluster", "db", `{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"0"}}}}}`, "spec.pod.persistentVolumeClaimSpec"),
 	Entry("TLS of servers that the operator cannot reach", "EtcdCluster", "db", `{"TLS":{"static":{"member":{"serverSecret":"s"}}}}`, "operatorSecret go together"),
 	Entry("a Secret that is a path", "EtcdCluster", "db", `{"TLS":{"static":{"member":{"peerSecret":"../s"}}}}`, "peerSecret"),
@@ -69,7 +69,7 @@ var _ = DescribeTable("what the API server refuses", func(ctx context.Context, k
 	Entry("another storage", "EtcdBackup", "b", `{"etcdEndpoints":["http://a:1"],"storageType":"S3","persistentVolumeClaim":{"claimName":"c"}}`, "spec.storageType"),
 	Entry("no claim", "EtcdBackup", "b", `{"etcdEndpoints":["http://a:1"],"storageType":"PersistentVolumeClaim"}`, "spec.persistentVolumeClaim"),
 	Entry("backups without a pause", "EtcdBackup", "b", `{"etcdEndpoints":["http://a:1"],`+backup+`,"backupPolicy":{"backupIntervalInSecond":0}}`, "backupIntervalInSecond"),
-	Entry("a backup that takes for ever", "EtcdBackup", "b", `{"etcdEndpoints":["http://a:1"],`+backup+`,"backupPolicy":{"timeoutInSecond":99999}}`, "timeoutInSecond"),
+	Entry("a backup without an end", "EtcdBackup", "b", `{"etcdEndpoints":["http://a:1"],`+backup+`,"backupPolicy":{"timeoutInSecond":99999}}`, "timeoutInSecond"),
 	Entry("a path out of the volume", "EtcdRestore", "r", `{`+restore+`,"persistentVolumeClaim":{"claimName":"c","path":"../../etc/passwd"}}`, "spec.persistentVolumeClaim.path"),
 	Entry("a path out of the volume, later", "EtcdRestore", "r", `{`+restore+`,"persistentVolumeClaim":{"claimName":"c","path":"a/../../b"}}`, "spec.persistentVolumeClaim.path"),
 	Entry("a path from the root", "EtcdRestore", "r", `{`+restore+`,"persistentVolumeClaim":{"claimName":"c","path":"/a"}}`, "spec.persistentVolumeClaim.path"),
@@ -108,7 +108,7 @@ var _ = Describe("a change", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring("the cluster runs 3.8.0, and etcd goes one minor version at a time")))
 	})
 
-	It("of what cannot change is refused", func(ctx context.Context) {
+	It("of a field that cannot change is refused", func(ctx context.Context) {
 		for patch, why := range map[string]string{
 			`{"spec":{"version":"garbage"}}`:                                                              "spec.version",
 			`{"spec":{"version":"3.7"}}`:                                                                  "spec.version",

@@ -50,7 +50,7 @@ func operate(ctx context.Context, project string) {
 }
 
 // Nothing answers in the pods here: a cluster waits for its first member.
-var _ = It("leaves objects of others as they are through the life of its resources", func(ctx context.Context) {
+var _ = It("leaves other owners' objects as they are through the life of its resources", func(ctx context.Context) {
 	operate(ctx, filepath.Join(ground.Root, "examples", "etcd"))
 	cluster := object("EtcdCluster", "db", `{"size": 1}`)
 	cluster.SetNamespace(ground.Namespace(ctx))

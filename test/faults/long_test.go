@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("a manager under load", func() {
-	It("takes up a thousand resources at once, and leaves them alone after a restart", func(ctx context.Context) {
+	It("reconciles a thousand resources at once, and leaves them alone after a restart", func(ctx context.Context) {
 		const resources = 1000
 		kind := schema.GroupKind{Group: "load.ensign.io", Kind: "Load"}
 		ground.Define(ctx, harness.Definition(kind))

@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, func() {
+var _ = Describe("people who operate resources", Ordered, ContinueOnFailure, func() {
 	var d *desk
 	BeforeAll(func(ctx context.Context) {
 		d = newDesk(ctx)
@@ -33,7 +33,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		d.Outcome(ctx, bad)
 	})
 
-	It("see what became of each", func() {
+	It("see the result of each", func() {
 		out, _ := d.here(1, "status")
 		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +True +Successful +- +1 +\d+s +11[89]m +-\s*$`))
 		Expect(out).To(MatchRegexp(`(?m)^Greeting: 2 ran 1\.4\.0 \([0-9a-f]{12}\)$`))
@@ -96,7 +96,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 			return out
 		}).Should(And(MatchRegexp(` good +True +Successful +- +1 `), MatchRegexp(` bad +True +Successful +- +2 `)))
 	})
-	It("suspend at once what somebody has just resumed, and then nothing begins", func() {
+	It("suspend a resource at once after it was resumed, and then nothing begins", func() {
 		for range 3 {
 			d.here(0, "suspend", "greeting/good", "--wait")
 			d.here(0, "resume", "greeting/good")
@@ -136,7 +136,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		out, _ = d.here(0, "status", "--group", group)
 		Expect(out).To(ContainSubstring("Greeting"))
 	})
-	It("read what is wrong with a command", func(ctx context.Context) {
+	It("read the error of a command", func(ctx context.Context) {
 		for says, args := range map[string][]string{
 			`kind "gadget" is not watched: watches.yaml has Greeting, Absent, Note`: {"reconcile", "gadget/x"},
 			"/x: there is no such Greeting in namespace":                            {"suspend", "greeting/x"},
@@ -172,7 +172,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		out, _ := elsewhere.here(0, "reconcile", "greeting/good", "--wait")
 		Expect(out).To(HaveSuffix("/good: succeeded\n"))
 	})
-	It("steer releases of charts, also one for which there is nothing to do", func(ctx context.Context) {
+	It("control releases of charts, also one that needs no change", func(ctx context.Context) {
 		n := harness.Custom(note, d.Namespace, "n", map[string]any{"text": "hello"})
 		d.Create(ctx, n)
 		d.Outcome(ctx, n)
@@ -191,7 +191,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		out, _ = d.here(0, "status", "note", "-o", "wide")
 		Expect(out).To(MatchRegexp(` n +True +Successful +- +1 +\d+\w+ +- +- +\S+ +note-0\.1\.0 \([0-9a-f]{12}\)`))
 	})
-	It("follow what happens", func(ctx context.Context) {
+	It("watch the runs", func(ctx context.Context) {
 		out := d.start("status", "--watch")
 		Eventually(out).Should(gbytes.Say(` good `))
 		d.here(0, "reconcile", "greeting/good", "--wait")
@@ -238,7 +238,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		read, _ := d.here(0, "logs", "greeting/bad")
 		Expect(strings.Count(read, "/bad")).To(Equal(4))
 
-		By("reading what a container wrote before it was started again")
+		By("reading the log of a container before its restart")
 		_, said = d.here(2, "logs", "greeting/good", "--previous")
 		Expect(said).To(ContainSubstring("no container of the manager has restarted"))
 		kubelet.WritePrevious(line("bad"))

@@ -34,7 +34,7 @@ func applies(runs *atomic.Int32, opts ...ensign.WatchOption) func(*ensign.Manage
 }
 
 var _ = Describe("a kind of content that a program brings", func() {
-	It("applies its manifests, reports what fails, rests after a restart, and goes with the CR", func(ctx context.Context) {
+	It("applies its manifests, reports failures, does not run after a restart, and goes with the CR", func(ctx context.Context) {
 		o, runs := newOperator(ctx), &atomic.Int32{}
 		o.start(applies(runs, ensign.CodeVersion("1")))
 		cr := o.note("a", "first")
@@ -78,7 +78,7 @@ var _ = Describe("a kind of content that a program brings", func() {
 	})
 })
 
-var _ = Describe("what a program adds to a watch", func() {
+var _ = Describe("the additions of a program to a watch", func() {
 	It("runs a CR again when a source names it, and holds the runs of one that is paused", func(ctx context.Context) {
 		o, runs := newOperator(ctx), &atomic.Int32{}
 		settings := o.configMap("settings", map[string]string{"text": "first"})
@@ -109,7 +109,7 @@ var _ = Describe("what a program adds to a watch", func() {
 		Eventually(ctx, o.data("a", "text")).Should(Equal("second"))
 		Eventually(ctx, condition(cr, "Running")).Should(HavePrefix("True/Successful"))
 
-		By("a restart, at which the source tells of what was there before")
+		By("a restart, at which the source reports existing objects")
 		before := runs.Load()
 		o.start(add)
 		another := o.note("b", "")
@@ -117,7 +117,7 @@ var _ = Describe("what a program adds to a watch", func() {
 		Eventually(ctx, condition(another, "Successful")).Should(HavePrefix("True/Successful"))
 		Expect(runs.Load()-before).To(BeEquivalentTo(1), "only the new resource runs")
 
-		By("a change of what a function reads, while no manager runs")
+		By("a change of an object that a function reads, while no manager runs")
 		o.stop()
 		merge(ctx, settings, `{"data": {"text": "changed meanwhile"}}`)
 		o.start(add)

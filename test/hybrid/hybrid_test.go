@@ -55,7 +55,7 @@ var _ = Describe("the example hybrid", Ordered, func() {
 		DeferCleanup(func() { m.kill() })
 	})
 
-	It("makes what each of the three kinds asks for", func(ctx context.Context) {
+	It("creates the objects of each of the three kinds", func(ctx context.Context) {
 		// The API server asks the webhook, which may be yet to come.
 		Eventually(ctx, func() error {
 			output, err := try(ctx, project, ground.Cluster.Kubectl, "apply", "-k", "config/samples")
@@ -77,7 +77,7 @@ var _ = Describe("the example hybrid", Ordered, func() {
 		Expect(field("configmap/memcachedclient-sample", ".data.servers")(ctx)).To(Equal("memcached-sample.default.svc:11211"))
 	})
 
-	It("refuses by its webhook what is too large, and by the schema what is too small", func(ctx context.Context) {
+	It("refuses too large values by its webhook, and too small ones by the schema", func(ctx context.Context) {
 		for spec, why := range map[string]string{`{"size":6}`: "spec.size is 6, and at most 5 is allowed", `{"size":-1}`: "should be greater than or equal to 0"} {
 			output, err := try(ctx, project, ground.Cluster.Kubectl, "patch", backup, "--type=merge", "--patch", `{"spec":`+spec+`}`)
 			Expect(err).To(HaveOccurred())
@@ -107,14 +107,14 @@ var _ = Describe("the example hybrid", Ordered, func() {
 		Eventually(ctx, field("configmap/memcachedclient-sample", ".data.servers")).Should(Equal("another.default.svc:11211"))
 	})
 
-	It("leaves nothing of what is deleted", func(ctx context.Context) {
+	It("leaves nothing of deleted resources", func(ctx context.Context) {
 		kubectl(ctx, "delete", "-k", "config/samples", "--timeout=10m")
 		Eventually(ctx, func(ctx context.Context) []string {
 			return strings.Fields(kubectl(ctx, "get", "deployments,replicasets,pods,services,secrets,configmaps", "--output=name", "--field-selector=metadata.name!=kubernetes,metadata.name!=kube-root-ca.crt"))
 		}).Should(BeEmpty())
 	})
 
-	It("leaves objects of others as they are through the life of its resources", respectsOthers)
+	It("leaves other owners' objects as they are through the life of its resources", respectsOthers)
 
 	It("stops in order, and was refused nothing for want of a right", func() {
 		Expect(m.command.Process.Signal(syscall.SIGTERM)).To(Succeed())

@@ -154,7 +154,7 @@ var _ = Describe("a chart in Jobs", func() {
 		o.leavesNothing(ctx)
 	})
 
-	It("goes on while its manager is killed in the middle of an upgrade, and nobody recovers what lives", func(ctx SpecContext) {
+	It("goes on while its manager is killed in the middle of an upgrade, and no recovery starts", func(ctx SpecContext) {
 		o := operatorOf(ctx, chartFiles(), nil)
 		o.Start(ctx, freight.Kind)
 		cr := harness.Custom(freight, o.Namespace, "long", map[string]any{"word": "first", "hold": "upgrade"})
@@ -174,7 +174,7 @@ var _ = Describe("a chart in Jobs", func() {
 		Expect(o.history(cr)(ctx)).To(Equal([]string{"superseded", "deployed"}))
 		o.leavesNothing(ctx)
 
-		By("waiting for one that is not what is wanted any more")
+		By("waiting for one that is not wanted any more")
 		specify(ctx, cr, `{"word":"third"}`)
 		let, pod = o.holds(ctx, cr, 3), o.pod(ctx, cr)
 		Expect(o.Kill()).To(Succeed())

@@ -173,7 +173,7 @@ var _ = Describe("a run in a Job of a shard", func() {
 		Expect(ground.Client.Patch(ctx, cr.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"shard":"b"}}}`)))).To(Succeed())
 		shard("shard=b")
 		at(ctx, cr, begins, 2)
-		By("the manager of the first shard, which leaves what is not its own alone")
+		By("the manager of the first shard, which leaves the other shard's Jobs alone")
 		there := o.pod(ctx, cr)
 		shard("!shard")
 		Expect(o.Outcome(ctx, o.create(ctx, "stays", nil))).To(HaveField("Reason", "Successful"))
@@ -187,7 +187,7 @@ var _ = Describe("a run in a Job of a shard", func() {
 	})
 })
 
-var _ = Describe("what Kubernetes does to the pod of a run", func() {
+var _ = Describe("effects of Kubernetes on the pod of a run", func() {
 	It("is in the status in its own words, and never a success", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)

@@ -139,7 +139,7 @@ var _ = Describe("a resource that moves from one shard to another", func() {
 })
 
 var _ = Describe("a manager of all resources that starts beside shards", func() {
-	It("runs nothing for a resource whose run is live in a shard", func(ctx context.Context) {
+	It("runs nothing for a resource that has a run in a shard", func(ctx context.Context) {
 		s := newShards(ctx)
 		s.leads(ctx, s.replicas[0])
 		whole := s.start()

@@ -73,7 +73,7 @@ var _ = Describe("a server of a tenant's own", func() {
 		Expect(ground.Client.Patch(ctx, plain, client.MergeFrom(before))).To(Succeed())
 		fail(ctx, c, ContainSubstring("has no label"))
 
-		By("and which brings it back at once")
+		By("and which changes it back at once")
 		before = plain.DeepCopy()
 		plain.Labels = mariadb.SecretLabels()
 		Expect(ground.Client.Patch(ctx, plain, client.MergeFrom(before))).To(Succeed())

@@ -65,7 +65,7 @@ var _ = Describe("a MySQLBackup and a MySQLRestore", Ordered, func() {
 		changesNothing(ctx, p, cr)
 	})
 
-	It("brings back what was lost, and leaves other databases alone", func(ctx context.Context) {
+	It("restores lost data, and leaves other databases alone", func(ctx context.Context) {
 		p.query(ctx, "DROP DATABASE shop; DROP DATABASE "+quoted+"; CREATE DATABASE shop; CREATE TABLE shop.later (n INT); "+
 			"CREATE DATABASE other; CREATE TABLE other.t (n INT); INSERT INTO other.t VALUES (3)")
 		back = p.restore(ctx, "back", map[string]any{"backup": "all"})

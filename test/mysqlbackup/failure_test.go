@@ -54,7 +54,7 @@ var _ = Describe("a MySQLBackup", Ordered, ContinueOnFailure, func() {
 		Expect(api.Delete(ctx, cr)).To(Succeed())
 	})
 
-	It("keeps what it has while the server is away, and goes on when it is back", func(ctx context.Context) {
+	It("keeps its dumps while the server is down, and goes on when it is back", func(ctx context.Context) {
 		cr := p.backup(ctx, "away", map[string]any{})
 		Expect(p.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		files := p.files("away")
@@ -67,7 +67,7 @@ var _ = Describe("a MySQLBackup", Ordered, ContinueOnFailure, func() {
 		Expect(p.files("away")).To(And(HaveLen(1), Not(Equal(files))))
 	})
 
-	It("says that the disk is full, and removes nothing but the half dump", func(ctx context.Context) {
+	It("says that the disk is full, and removes only the incomplete dump", func(ctx context.Context) {
 		if os.Geteuid() != 0 {
 			Skip("only root can mount a small file system")
 		}

@@ -71,7 +71,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		Expect(selected.Items).To(ConsistOf(HaveField("UID", before.pod.UID)))
 	})
 
-	It("grows its volume, and its pod lives on", func(ctx context.Context) {
+	It("grows its volume, and its pod keeps running", func(ctx context.Context) {
 		runs, err := o.Runs(db)()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(change(ctx, db, `{"size": "2Gi"}`)).To(Succeed())

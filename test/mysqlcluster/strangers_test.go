@@ -25,7 +25,7 @@ func like(ctx context.Context, o *operator, kind, name string) *unstructured.Uns
 	return site.Read(ctx, ground, o.Namespace, name, there)
 }
 
-var _ = It("leaves objects of others as they are through the life of a MySQLCluster", func(ctx context.Context) {
+var _ = It("leaves other owners' objects as they are through the life of a MySQLCluster", func(ctx context.Context) {
 	o := newOperator(ctx)
 	o.Options.Namespace = "" // All namespaces.
 	o.start(ctx)

@@ -22,7 +22,7 @@ func keepsDatabasesAndAccounts(ctx context.Context) {
 	}
 	Expect(as(password, "INSERT INTO shop.orders VALUES ('tea'); SELECT word FROM shop.orders")()).To(Equal("tea\n"))
 
-	By("only what it was granted")
+	By("only with its granted rights")
 	for _, statement := range []string{"DROP TABLE shop.orders", "SELECT word FROM kept.kept"} {
 		_, err := as(password, statement)()
 		Expect(err).To(MatchError(ContainSubstring("denied")), statement)

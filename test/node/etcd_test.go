@@ -55,7 +55,7 @@ var _ = Describe("an operator of etcd clusters", Ordered, func() {
 	It("backs up again and again, and keeps as many as it is to", repeatsEtcdBackups)
 	It("backs up, and restores where the quorum is lost for good", restoresEtcd)
 	It("speaks TLS among members and with clients", securesEtcd)
-	It("refuses what would harm", refusesForEtcd)
+	It("refuses harmful changes", refusesForEtcd)
 })
 
 func makesEtcd(ctx context.Context) {
@@ -64,7 +64,7 @@ func makesEtcd(ctx context.Context) {
 	By("put and get through the Service")
 	Expect(etcdctl(ctx, "put", "foo", "bar")).To(Equal("OK\n"))
 	Expect(etcdctl(ctx, "get", "foo", "--print-value-only")).To(Equal("bar\n"))
-	By("what it consists of")
+	By("its parts")
 	Expect(strings.Fields(kubectl(ctx, "get", "pods,pvc,services,statefulsets,poddisruptionbudgets", "--output=name", "--selector=etcd_cluster="+etcdName))).To(ConsistOf(
 		"pod/"+etcdName+"-0", "pod/"+etcdName+"-1", "pod/"+etcdName+"-2",
 		"persistentvolumeclaim/data-"+etcdName+"-0", "persistentvolumeclaim/data-"+etcdName+"-1", "persistentvolumeclaim/data-"+etcdName+"-2",
@@ -123,7 +123,7 @@ func restoresEtcd(ctx context.Context) {
 }
 
 func refusesForEtcd(ctx context.Context) {
-	By("objects of others by the cluster's names")
+	By("other owners' objects with the cluster's names")
 	kubectl(ctx, "create", "service", "clusterip", "taken-client", "--tcp=2379")
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "service", "taken-client") })
 	create(ctx, etcdCluster("taken", map[string]any{"size": int64(1)}))

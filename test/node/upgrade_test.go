@@ -169,7 +169,7 @@ func upgradesItsData(ctx context.Context) {
 	Expect(d.digest(ctx)).To(Equal(before))
 	By("with each write that was acknowledged before the server stopped")
 	Expect(strings.Count(d.query(ctx, "SELECT n FROM shop.written"), "\n")).To(BeNumerically(">=", acknowledged()))
-	By("with the event at work again")
+	By("with the event active again")
 	ticks := "SELECT COUNT(*) FROM shop.ticks"
 	d.query(ctx, "SET GLOBAL event_scheduler = ON")
 	was := d.query(ctx, ticks)

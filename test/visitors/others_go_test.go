@@ -51,7 +51,7 @@ var _ = Describe("the operator in Go", Ordered, func() {
 		}
 	}
 
-	It("leaves objects of others as they are, through the life of a VisitorsApp of their name", func(ctx context.Context) {
+	It("leaves other owners' objects as they are, through the life of a VisitorsApp of their name", func(ctx context.Context) {
 		other := app("another")
 		Expect(ground.Client.Create(ctx, other)).To(Succeed())
 		owners := map[string]struct {

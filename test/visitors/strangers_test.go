@@ -53,7 +53,7 @@ func conditionOf(cr *unstructured.Unstructured, of string) func(context.Context)
 	}
 }
 
-var _ = DescribeTable("objects of others stay as they are through the life of a VisitorsApp", func(ctx context.Context, variant string) {
+var _ = DescribeTable("other owners' objects stay as they are through the life of a VisitorsApp", func(ctx context.Context, variant string) {
 	runsOf(ctx, variant)
 	app := lobby(ground.Namespace(ctx))
 	ground.Create(ctx, app)

@@ -114,7 +114,7 @@ var _ = Describe("a run on a disk that is full", func() {
 	})
 })
 
-var _ = Describe("what ansible-runner writes during a run", func() {
+var _ = Describe("the files that ansible-runner writes during a run", func() {
 	It("does not grow with the number of events and lines", func(ctx context.Context) {
 		b := newBench()
 		var most, events int

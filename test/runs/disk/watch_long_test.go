@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("a watch that breaks while no file may be opened", func() {
-	It("is back when files may be opened again, with what has changed meanwhile", func(ctx context.Context) {
+	It("is back when files may be opened again, with the changes until then", func(ctx context.Context) {
 		server, err := apiproxy.Start(ground.Cluster.Config)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(server.Close)

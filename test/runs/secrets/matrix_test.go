@@ -62,7 +62,7 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 			there[name] = true
 		}
 	}
-	By("finding in the directory of a live run what must not stay there")
+	By("finding texts in the directory of a run that must not stay there")
 	for _, name := range []string{"environment_plain", "environment_ansible", "watchvar", "run_token_sleep"} {
 		Expect(there).To(HaveKey(name))
 	}
