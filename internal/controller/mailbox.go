@@ -22,7 +22,7 @@ type mailbox struct {
 	ran, throttled version
 	// recorded is the UID of the CR of which the content had records when the manager began to lead.
 	recorded types.UID
-	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
+	// interrupt passes an event to the current attempt; nil while none waits or runs.
 	interrupt func(signal)
 }
 
@@ -62,7 +62,7 @@ func (m *mailbox) needsRun(v version) bool {
 	return (m.ran != v || m.dirty != "") && m.throttled != v
 }
 
-// notify passes a signal to the attempt at work, if there is one. The caller also puts the
+// notify passes a signal to the current attempt, if there is one. The caller also puts the
 // name into the queue.
 func (m *mailbox) notify(sig signal) {
 	if m == nil {
@@ -105,7 +105,7 @@ func (m *mailbox) listenInRun(readCtx context.Context, uid types.UID, cancel con
 	return true
 }
 
-// close says that no attempt is at work any more.
+// close ends the current attempt's part in the mailbox.
 func (m *mailbox) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

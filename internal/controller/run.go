@@ -140,7 +140,7 @@ func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
 	}
 }
 
-// reportStart writes to the status that a run is at work. If the CR is paused by now, it writes
+// reportStart writes the beginning of a run to the status. If the CR is paused by now, it writes
 // nothing and returns errPaused. So a status that shows a pause is one: no run begins any more
 // that was decided before it. It returns errFenced if another manager may lead by then.
 func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {

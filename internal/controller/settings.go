@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// The annotations with which a CR of any kind of content steers its own runs, without one of the
+// The annotations with which a CR of any kind of content controls its own runs, without one of the
 // watch's prefixes. A change of reconcile-requested-at is enough to make content run.
 const (
 	periodSuffix    = "reconcile-period"

@@ -15,8 +15,8 @@ type state struct {
 	// version is the version that content ran for last, or runs for now. The other fields
 	// belong to the object with its UID.
 	version version
-	// last is the conclusion of that run. It is nil while the run is live, and after it if it
-	// came to none: this manager ceased to lead, the CR went, or there was a panic.
+	// last is the conclusion of that run. It is nil during the run, and after a run without
+	// one: this manager ceased to lead, the CR was deleted, or there was a panic.
 	last *conclusion
 	// unwritten is true until last has been written to the CR's status.
 	unwritten bool

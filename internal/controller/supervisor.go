@@ -60,7 +60,7 @@ type Supervisor struct {
 	// unready is why the controller does not work although its kind is served; nil if it
 	// works, or if the kind is not served.
 	unready atomic.Pointer[error]
-	// reconciler is the one at work; nil while none is.
+	// reconciler is the current one; nil if there is none.
 	reconciler atomic.Pointer[Reconciler]
 }
 

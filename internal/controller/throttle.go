@@ -85,7 +85,7 @@ type throttle struct {
 	returned int
 	// ended is when the last run that took a token, or that a waiting trigger got, began or ended.
 	ended time.Time
-	// counts is true while such a run is at work.
+	// counts is true during such a run.
 	counts bool
 	// opens is when the next token is there; the zero time is at once.
 	opens time.Time

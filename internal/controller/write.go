@@ -71,8 +71,8 @@ func (r *Reconciler) changeInterim(ctx context.Context, a *attempt, what change)
 const statusRefused = "could not write the status; check that the schema of the kind has a status, and allows ansibleResult in its conditions"
 
 // writeResult writes the conclusion to the status. If the kind's schema refuses it,
-// repeating does not help: that is logged, and the status only ceases to show a run at
-// work. An admission policy or webhook may refuse it for a time: that is an error.
+// a retry does not help: the refusal is logged, and the status only ceases to show a
+// current run. An admission policy or webhook may refuse it for a time: that is an error.
 func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
 	report := a.conclusion.report().WithHealth(r.health(a))
 	r.lookAgain(a)

@@ -38,7 +38,7 @@ func (s *Slots) nextGroup() *group {
 	return best
 }
 
-// mayAdmit reports whether the group may take one more slot. A group with a live run must
+// mayAdmit reports whether the group may take one more slot. A group with a current run must
 // leave the reserved slots free.
 func (s *Slots) mayAdmit(g *group) bool {
 	if g.waiting[g.firstWaiter()].priority == Live {

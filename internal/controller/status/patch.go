@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Bounds of the texts, in bytes. With them the conditions take up less than 20 KiB as JSON,
+// Bounds of the texts, in bytes. With them the conditions need less than 20 KiB as JSON,
 // whatever failed.
 const (
 	maxMessage = 4 << 10
@@ -58,7 +58,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	return append(ops, changes...)
 }
 
-// showsRun reports whether a status shows a run at work.
+// showsRun reports whether a status shows a current run.
 func showsRun(current map[string]any) bool {
 	list, _ := current["conditions"].([]any)
 	_, running := find(list, Running)

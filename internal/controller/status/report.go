@@ -74,7 +74,7 @@ type Report struct {
 	nothingRan bool
 	// idle is true for a report that does not make the generation observed.
 	idle bool
-	// during is true for a report that is only written over a status that shows a run at work.
+	// during is true for a report that is only written over a status that shows a current run.
 	during bool
 
 	// The next fields decide about the conditions of kstatus: see readiness.
