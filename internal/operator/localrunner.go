@@ -32,8 +32,8 @@ type LocalRunner struct {
 	client  client.Client
 	server  *rest.Config
 
-	// missed are objects for which runs of CRs asked that the API server does not have.
-	missed missed
+	// notFound has the paths that the API server has answered with 404 to runs of CRs that it does not have.
+	notFound notFoundPaths
 
 	endProxies context.CancelFunc
 	proxies    map[bool]*proxy.Proxy // by whether they add owner references
@@ -134,10 +134,10 @@ func (b *LocalRunner) chart(watch watches.Watch) (*chart.Engine, error) {
 	return made, err
 }
 
-// Missed reports whether a run for a CR that the API server does not have has asked for the object
-// of the path, or for its status, since Missed was called last. A path is, for example,
+// NotFound reports whether a run for a CR that the API server does not have has asked for the object
+// of the path, or for its status, since NotFound was called last. A path is, for example,
 // /apis/demo.example.com/v1/namespaces/shop/greetings/hello.
-func (b *LocalRunner) Missed(path string) bool { return b.missed.take(path) }
+func (b *LocalRunner) NotFound(path string) bool { return b.notFound.take(path) }
 
 // proxy returns the proxy. It keeps its address, by which clients of runs cache discovery.
 func (b *LocalRunner) proxy(owned bool) (*proxy.Proxy, error) {
@@ -147,7 +147,7 @@ func (b *LocalRunner) proxy(owned bool) (*proxy.Proxy, error) {
 	connection := b.server
 	if !owned {
 		connection = rest.CopyConfig(connection)
-		connection.Wrap(b.missed.watch)
+		connection.Wrap(b.notFound.watch)
 	}
 	p, err := proxy.New(connection, proxy.Options{
 		Port: b.options.ProxyPort, InjectOwnerRef: owned && !b.options.NoOwnerReferences, IsConfined: confinement(b.options, b.watches),

@@ -51,9 +51,9 @@ type LocalRunner interface {
 	// ContentPaths are the files and directories that runs may read.
 	ContentPaths() []string
 	Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error)
-	// Missed reports whether a run of a CR that is not owned has asked for the object of a path of
+	// NotFound reports whether a run of a CR that is not owned has asked for the object of a path of
 	// the API server, which does not have it.
-	Missed(path string) bool
+	NotFound(path string) bool
 }
 
 // Run runs the content once, or with o.Watch again and again. It returns nil if the last
@@ -115,7 +115,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench LocalRunner) error
 	if !screen.ran {
 		screen.refused(outcome)
 	}
-	if !s.owned && bench.Missed(pathOf(r.client, s.cr)) {
+	if !s.owned && bench.NotFound(pathOf(r.client, s.cr)) {
 		fmt.Fprintln(o.Err, "note:", visible.Text(wayOut(o, s.cr)))
 	}
 	if outcome.Verdict != content.Succeeded {

@@ -13,7 +13,7 @@ func TestWhatRunsMissIsToldOnce(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	m := &missed{}
+	m := &notFoundPaths{}
 	for _, path := range []string{"/there", "/a/status", "/b"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
 		if err != nil {

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// missed keeps the paths for which the API server has answered that there is no such object.
-type missed struct {
+// notFoundPaths has the paths of requests that the API server has answered with 404.
+type notFoundPaths struct {
 	mu    sync.Mutex
 	paths map[string]bool
 }
 
 // watch returns a transport that notes the objects that the API server does not find.
-func (m *missed) watch(next http.RoundTripper) http.RoundTripper {
+func (m *notFoundPaths) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		if err == nil && response.StatusCode == http.StatusNotFound {
@@ -28,8 +28,8 @@ func (m *missed) watch(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take reports whether the object of the path was missed since it was asked last.
-func (m *missed) take(path string) bool {
+// take reports whether the path was not found since the last take.
+func (m *notFoundPaths) take(path string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.paths[path]
