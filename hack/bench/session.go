@@ -156,7 +156,6 @@ func (s *session) dismiss() (err error) {
 	return err
 }
 
-// until polls.
 func (s *session) until(ctx context.Context, what string, interval time.Duration, holds wait.ConditionWithContextFunc) error {
 	if err := wait.PollUntilContextCancel(ctx, interval, true, holds); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)

@@ -35,7 +35,6 @@ func ways() []way { return []way{plainWay, coldWay, warmWay} }
 // warm reports whether the runs of a manager are warm.
 func (w way) warm() bool { return w == warmWay || w == tracedWay }
 
-// one names one run.
 func (w way) one() string { return strings.TrimSuffix(string(w), " runs") }
 
 // operator is a project, one of its files of watches, and the roles of it that are run.

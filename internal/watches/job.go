@@ -41,7 +41,6 @@ type rawJob struct {
 	executor textField
 }
 
-// job returns the parser of the field job.
 func (p *parser) job(d *rawWatch) fieldParser {
 	j := &d.job
 	return p.mapping("job", map[string]fieldParser{

@@ -128,7 +128,6 @@ func (p *parser) validName(field string, value textField, faults []string, allow
 	}
 }
 
-// mapping returns the parser of a mapping with the known fields.
 func (p *parser) mapping(what string, known map[string]fieldParser) fieldParser {
 	return func(field string, n *yaml.Node) {
 		m := followAlias(n)

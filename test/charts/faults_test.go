@@ -44,7 +44,6 @@ func (p faultPlan) String() string {
 // life is that of one CR: a fault or none in each phase, in the order of the phases.
 type life []faultPlan
 
-// in returns the plan of a phase.
 func (l life) in(phase string) (faultPlan, bool) {
 	for _, p := range l {
 		if p.phase == phase {

@@ -38,7 +38,6 @@ properties:
       pipes: {type: array, items: {type: object, properties: {name: {type: string}, count: {type: integer}, bends: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}
 `
 
-// tanks returns the definition of the kind.
 func tanks() *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 	definition := harness.Definition(tank.GroupKind())
@@ -60,7 +59,6 @@ func tankNamed(s *site.Site, name string, found *unstructured.Unstructured) func
 	}
 }
 
-// managers returns the names of the managers of an object's fields.
 func managers(object client.Object) (names []string) {
 	for _, entry := range object.GetManagedFields() {
 		names = append(names, entry.Manager+"/"+string(entry.Operation))

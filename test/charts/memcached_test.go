@@ -15,7 +15,6 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// notes returns the notes of the Events of a CR with a reason.
 func notes(cr *unstructured.Unstructured, reason string) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (found []string, err error) {
 		list := &corev1.EventList{}

@@ -39,7 +39,6 @@ var (
 	tenant = schema.GroupKind{Group: "demo.example.com", Kind: "Tenant"}
 )
 
-// clusterWide returns the definition of a cluster-scoped kind.
 func clusterWide(kind schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
 	definition := harness.Definition(kind)
 	definition.Spec.Scope = apiextensionsv1.ClusterScoped

@@ -21,7 +21,6 @@ import (
 	applying "github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
-// pick returns one of the texts.
 func pick(r *rand.Rand, texts ...string) string { return texts[r.IntN(len(texts))] }
 
 // generators make the text of a random object of each kind, as charts write it: with nulls, without keys that have defaults,

@@ -56,7 +56,6 @@ func statuses(s *site.Site, name string) func(context.Context) (map[string]strin
 	}
 }
 
-// objectNamed reads an object of the site.
 func objectNamed(s *site.Site, name string, object client.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return k8s.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, object)

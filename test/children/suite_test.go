@@ -112,7 +112,6 @@ func (p *operator) start(ctx context.Context) *operator {
 	return p
 }
 
-// custom returns a CR with the spec.
 func (p *operator) custom(name string, spec map[string]any) *unstructured.Unstructured {
 	cr := harness.Custom(box, p.Namespace, name, spec)
 	cr.SetLabels(map[string]string{"place": p.Namespace})

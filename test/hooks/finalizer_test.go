@@ -47,7 +47,6 @@ func (w keeping) Run(ctx context.Context, _ content.Job) content.Result {
 	return content.ResultOf(ctx, nil)
 }
 
-// isGone reports whether the CR is.
 func isGone(cr *unstructured.Unstructured) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(cr), cr))

@@ -51,7 +51,6 @@ spec: {restartPolicy: Never, nodeSelector: {nowhere: "true"}, containers: [{name
 	}
 }
 
-// specify changes the spec of the CR.
 func specify(ctx context.Context, cr *unstructured.Unstructured, spec string) {
 	GinkgoHelper()
 	Expect(ground.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))).To(Succeed())

@@ -54,12 +54,10 @@ type trial struct {
 	since time.Time
 }
 
-// name is that of the CR.
 func (t *trial) name() string { return string(t.Point) + "-" + string(t.Fault) }
 
 var jobName = regexp.MustCompile(template.Name("[0-9a-f-]{36}"))
 
-// meets reports whether the fault meets the request.
 func (t *trial) meets(r apiproxy.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

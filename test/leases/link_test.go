@@ -78,7 +78,6 @@ func carry(lost <-chan struct{}, from, to *net.TCPConn) {
 	}
 }
 
-// cut cuts the link.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

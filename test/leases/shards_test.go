@@ -100,7 +100,6 @@ func (s *shards) kill(i int) {
 	s.startAgain(i)
 }
 
-// locks returns the names of the locks of runs.
 func (s *shards) locks(ctx context.Context) (names []string, err error) {
 	leases := &coordinationv1.LeaseList{}
 	err = ground.Client.List(ctx, leases, client.InNamespace(s.Namespace))

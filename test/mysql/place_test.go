@@ -98,7 +98,6 @@ func login(ctx context.Context, namespace, name, password string) {
 	})
 }
 
-// change sets a field of the spec.
 func change(ctx context.Context, o *unstructured.Unstructured, field string, value any) {
 	GinkgoHelper()
 	before := o.DeepCopy()
@@ -165,7 +164,6 @@ func databases(ctx context.Context, name string) []string {
 		fmt.Sprint(len(name))+") = '"+name+"' ORDER BY 1"))
 }
 
-// gone reports whether an object is.
 func gone(o *unstructured.Unstructured) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		return apierrors.IsNotFound(ground.Client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()))

@@ -158,7 +158,6 @@ var _ = Describe("a MySQLBackup", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// change patches the spec of a CR.
 func change(ctx context.Context, cr *unstructured.Unstructured, patch string) {
 	GinkgoHelper()
 	Expect(api.Patch(ctx, cr.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())

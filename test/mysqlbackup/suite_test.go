@@ -177,7 +177,6 @@ func (p *place) ended(cr *unstructured.Unstructured) func() (int, error) {
 	}
 }
 
-// status reads a field of a CR's status.
 func status(ctx context.Context, cr *unstructured.Unstructured, fields ...string) any {
 	GinkgoHelper()
 	current := cr.DeepCopy()

@@ -140,7 +140,6 @@ func sqlAt(ctx context.Context, service, user, password, statement string) (stri
 	return string(output), nil
 }
 
-// secret reads a key of a Secret.
 func secret(ctx context.Context, name, key string) string {
 	GinkgoHelper()
 	s := &corev1.Secret{}

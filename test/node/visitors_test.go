@@ -89,7 +89,6 @@ func (v visitors) apply(ctx context.Context, name, spec string) {
 	Expect(c.CombinedOutput()).To(ContainSubstring("visitorsapp.example.com/" + name))
 }
 
-// field reads one of an object.
 func (v visitors) field(ctx context.Context, object, path string) string {
 	GinkgoHelper()
 	return kubectl(ctx, "get", object, "--namespace="+sites, "--output=jsonpath={"+path+"}")

@@ -42,7 +42,6 @@ func newStove(t *testing.T, c cores.Core) *stove {
 	return s
 }
 
-// start runs content warm.
 func (s *stove) start(t *testing.T, content setup, args ...string) run {
 	t.Helper()
 	s.runs++

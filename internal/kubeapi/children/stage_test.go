@@ -131,7 +131,6 @@ func (s *stage) listen() *stage {
 	return s
 }
 
-// note notes a notification.
 func (s *stage) note(notification, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

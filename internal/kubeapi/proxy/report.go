@@ -41,7 +41,6 @@ func (p *Proxy) reportWrite(q *request) *writeReport {
 	return r
 }
 
-// record returns a writer that records the response for the report.
 func (r *writeReport) record(w http.ResponseWriter) http.ResponseWriter {
 	if len(r.afterWrite) == 0 {
 		return w

@@ -62,7 +62,6 @@ func (n *recordingObserver) note(what func()) {
 	n.changed <- struct{}{}
 }
 
-// wait waits for this number of calls and returns all calls.
 func (n *recordingObserver) wait(t *testing.T, calls int) []string {
 	t.Helper()
 	for {

@@ -126,7 +126,6 @@ func writableScope(owner access.Owner) string {
 	return "the namespace " + owner.Namespace
 }
 
-// isOwner reports whether the request's object is the owner.
 func (p *Proxy) isOwner(q *request) (bool, error) {
 	owner := q.session.Owner
 	if q.info.APIGroup != owner.GVK.Group || q.info.Name != owner.Name || q.namespace() != owner.Namespace {

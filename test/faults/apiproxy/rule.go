@@ -54,7 +54,6 @@ func (p *Proxy) Add(rule Rule) (remove func()) {
 	}
 }
 
-// meet returns the fault that the request meets.
 func (p *Proxy) meet(r Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -148,7 +148,6 @@ func (p *play) failureOf() (Failure, error) {
 	return failures[before], nil
 }
 
-// work is the task.
 func (p *play) work() error {
 	if p.record.Script.Stray {
 		if err := startModule(os.Environ()).Start(); err != nil {

@@ -90,7 +90,6 @@ func (n *Node) Stop() {
 	n.running.Wait()
 }
 
-// register makes the node.
 func (n *Node) register(ctx context.Context) error {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000"),

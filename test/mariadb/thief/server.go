@@ -122,7 +122,6 @@ func (s *Server) serve(connection net.Conn) error {
 	}
 }
 
-// answer answers one command.
 func (s *Server) answer(w *wire, command []byte) error {
 	if command[0] != commandQuery {
 		return w.write(okay())

@@ -56,7 +56,6 @@ type expected struct {
 	exit            int // of ansible-playbook
 }
 
-// in returns the play as it is in a form.
 func (p play) in(f form) play {
 	if f == asFinalizer && p.included != nil {
 		p.expected = *p.included

@@ -116,7 +116,6 @@ func (b *bench) vault() string {
 	return password
 }
 
-// token reads the token of a kubeconfig.
 func (b *bench) token(kubeconfig string) (token string) {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -53,7 +53,6 @@ func first(c *Change)   { c.Initial = true }
 func deleted(c *Change) { c.Deleted = true }
 func same(c *Change)    { c.Unchanged = true }
 
-// versions are the resource versions of changes.
 func versions(changes []Change) string {
 	var all []string
 	for _, c := range changes {

@@ -56,7 +56,6 @@ func (l *Ledger) explainedByUnidentified(cr CR, change Change) bool {
 	return true
 }
 
-// mayCause reports whether the write may be the cause of the change.
 func (w *unidentifiedWrite) mayCause(change Change) bool {
 	if !isScope(w.Write, change) || w.explained[change.UID] {
 		return false

@@ -32,7 +32,6 @@ func readProtobuf(body []byte) (map[string]any, error) {
 	return readJSON(plain)
 }
 
-// losesValues reports whether the body has a value that is not in the object.
 func losesValues(body []byte, object runtime.Object) bool {
 	message := body[len(protobufPrefix):]
 	var envelope runtime.Unknown
@@ -62,7 +61,6 @@ func hasUnknownValue(message []byte, of reflect.Type) bool {
 	})
 }
 
-// hasUnknownValueIn reports whether the value of a field of the type has an unknown value.
 func hasUnknownValueIn(value []byte, of reflect.Type) bool {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()

@@ -200,7 +200,6 @@ func (t Target) hasOwnerAnnotations(annotations map[string]any) bool {
 	return len(want) > 0
 }
 
-// addOwnerAnnotations adds the owner's annotations and reports whether that is a change.
 func (t Target) addOwnerAnnotations(metadata map[string]any) (bool, error) {
 	before, err := annotations(metadata)
 	if err != nil || t.hasOwnerAnnotations(before) {
@@ -224,7 +223,6 @@ func isOwnerAnnotation(annotation string) bool {
 	return annotation == libhandler.NamespacedNameAnnotation || annotation == libhandler.TypeAnnotation
 }
 
-// isOwner reports whether the document is the owner itself.
 func (t Target) isOwner(document map[string]any) bool {
 	object := unstructured.Unstructured{Object: document}
 	name := t.Name
