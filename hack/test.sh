@@ -27,7 +27,7 @@ module=github.com/ensign-operator/ensign
 # links in a third of the time.
 tags=(-tags "${TAGS:-}" -vet=off -ldflags='-s -w')
 # After these minutes a package of tests ends that hangs. It is no bound for slow machines, on
-# which specs end by their own patience (test/harness/patience.go) long before.
+# which specs end by their own timeout (test/harness/timeout.go) long before.
 limit=360 at_once=${AT_ONCE:-3}
 [[ ${TAGS:-} != *long* ]] || at_once=${AT_ONCE:-1}
 

@@ -72,7 +72,7 @@ func accept(t *testing.T, listener net.Listener) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = peer.Close() })
-	if err := peer.SetDeadline(time.Now().Add(scratch.Patience)); err != nil {
+	if err := peer.SetDeadline(time.Now().Add(scratch.WaitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return peer
@@ -140,7 +140,7 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 			t.Fatalf("want silence from a stopped process, got %v", err)
 		}
 	}
-	if err := errors.Join(peer.SetReadDeadline(time.Now().Add(scratch.Patience)), leader.Process.Signal(syscall.SIGCONT)); err != nil {
+	if err := errors.Join(peer.SetReadDeadline(time.Now().Add(scratch.WaitTimeout)), leader.Process.Signal(syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	written, _ := io.Copy(io.Discard, io.LimitReader(received, 1000)) // The connection is reset.
@@ -184,7 +184,7 @@ func TestConnectionsEndWithTheLease(t *testing.T) {
 		if err == nil {
 			t.Error("want a stream that is being read to end")
 		}
-	case <-time.After(scratch.Patience):
+	case <-time.After(scratch.WaitTimeout):
 		t.Fatal("a stream that was being read did not end")
 	}
 	if n, err := far.Read(make([]byte, 1)); n != 0 || !errors.Is(err, syscall.ECONNRESET) {

@@ -158,7 +158,7 @@ func TestWatchReportsTheLossOnceAndInTime(t *testing.T) {
 	case <-time.After(3 * watchInterval):
 	}
 	c.advance(12 * time.Second)
-	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 	defer cancel()
 	select {
 	case <-f.Lost():

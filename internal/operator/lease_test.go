@@ -195,7 +195,7 @@ func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) ele
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 	defer cancel()
 	for !holds() {
 		select {

@@ -38,7 +38,7 @@ var (
 	everywhere = schema.GroupKind{Group: group, Kind: "Everywhere"}
 )
 
-func TestAccounts(t *testing.T) { site.Run(t, "accounts", harness.Patience, 50*time.Millisecond) }
+func TestAccounts(t *testing.T) { site.Run(t, "accounts", harness.WaitTimeout, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.log")

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestAlerts(t *testing.T) {
-	site.Run(t, "alerts", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "alerts", harness.WaitTimeout, 50*time.Millisecond)
 }
 
 func kind(name string) schema.GroupKind {

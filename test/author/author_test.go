@@ -20,10 +20,10 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// patience ends commands that hang. late is what kubectl is told of it.
+// waitTimeout ends commands that hang. late is the flag of it for kubectl.
 const (
-	patience = scratch.Patience
-	late     = "--timeout=10m"
+	waitTimeout = scratch.WaitTimeout
+	late        = "--timeout=10m"
 )
 
 // desk is where the author works.
@@ -49,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(d.t.Context(), waitTimeout)
 	d.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = d.dir, d.env
@@ -202,7 +202,7 @@ func TestASaveRunsAgain(t *testing.T) {
 	watching, log := d.start(d.ensign, "run-once", "-f", sample, "--watch")
 	waits := func(count int) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); strings.Count(string(log.Contents()), "waiting for a change") < count; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(waitTimeout); strings.Count(string(log.Contents()), "waiting for a change") < count; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("it does not wait for the change %d:\n%s", count, log.Contents())
 			}

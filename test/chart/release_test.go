@@ -84,7 +84,7 @@ var _ = Describe("A release", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) { newNamespace(ctx, namespace) })
 
 	It("is installed, passes the restricted profile, and says what comes next", func(ctx SpecContext) {
-		notes := helm(ctx, "install", "ensign", chartDir, "--namespace="+namespace, "--wait", "--timeout="+harness.Patience.String())
+		notes := helm(ctx, "install", "ensign", chartDir, "--namespace="+namespace, "--wait", "--timeout="+harness.WaitTimeout.String())
 		Expect(manager(ctx, namespace, "ensign-manager").Status.ReadyReplicas).To(BeEquivalentTo(1))
 		Expect(notes).To(And(ContainSubstring("watches all namespaces"),
 			ContainSubstring("kubectl --namespace ensign-system rollout status deployment/ensign-manager")))

@@ -27,7 +27,7 @@ var (
 	c        client.Client // an administrator's
 )
 
-func TestChart(t *testing.T) { site.Run(t, "chart", harness.Patience, 100*time.Millisecond) }
+func TestChart(t *testing.T) { site.Run(t, "chart", harness.WaitTimeout, 100*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground := site.Prepare(ctx, controlplane.Options{AdmitServiceAccounts: true})

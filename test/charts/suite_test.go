@@ -25,8 +25,8 @@ import (
 const interval = 50 * time.Millisecond
 
 var (
-	program  = flag.String("manager", "", "the manager under test, which has chart-exec beside it; by default the one in bin")
-	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+	program     = flag.String("manager", "", "the manager under test, which has chart-exec beside it; by default the one in bin")
+	waitTimeout = flag.Duration("wait-timeout", harness.WaitTimeout, "when specs that hang fail")
 )
 
 var (
@@ -41,7 +41,7 @@ var (
 )
 
 func TestCharts(t *testing.T) {
-	site.Run(t, "charts", *patience, interval)
+	site.Run(t, "charts", *waitTimeout, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -95,7 +95,7 @@ var _ = Describe("streaming requests (§8)", Ordered, ContinueOnFailure, func() 
 			conn, err := net.Dial("tcp", string(said.Find(out.Contents())))
 			Expect(err).NotTo(HaveOccurred())
 			defer func() { _ = conn.Close() }()
-			Expect(conn.SetDeadline(time.Now().Add(harness.Patience))).To(Succeed())
+			Expect(conn.SetDeadline(time.Now().Add(harness.WaitTimeout))).To(Succeed())
 			back := bufio.NewReader(conn)
 			for _, line := range []string{"one\n", "two\n"} {
 				_, err := io.WriteString(conn, line)

@@ -42,7 +42,7 @@ var (
 )
 
 func TestChildren(t *testing.T) {
-	site.Run(t, "children", harness.Patience, interval)
+	site.Run(t, "children", harness.WaitTimeout, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

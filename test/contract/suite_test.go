@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestContract(t *testing.T) {
-	site.Run(t, "contract", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "contract", harness.WaitTimeout, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

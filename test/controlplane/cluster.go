@@ -19,7 +19,7 @@ import (
 
 const (
 	// bootLimit ends a boot that hangs; one takes about 10 s.
-	bootLimit = harness.Patience
+	bootLimit = harness.WaitTimeout
 	// stopGrace is how long a server may take to end after TERM.
 	stopGrace = 5 * time.Second
 )

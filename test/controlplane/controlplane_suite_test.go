@@ -18,10 +18,10 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-const patience = harness.Patience
+const waitTimeout = harness.WaitTimeout
 
 func TestControlPlane(t *testing.T) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)

@@ -36,7 +36,7 @@ var _ = Describe("devcluster", Ordered, func() {
 		command.Env = append(os.Environ(), "TMPDIR="+dir)
 		session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { session.Kill().Wait(patience) })
+		DeferCleanup(func() { session.Kill().Wait(waitTimeout) })
 		Eventually(session).WithContext(ctx).Should(gbytes.Say(`ready after`))
 		return session
 	}

@@ -41,7 +41,7 @@ var (
 )
 
 func TestDeploy(t *testing.T) {
-	site.Run(t, "deploy", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "deploy", harness.WaitTimeout, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

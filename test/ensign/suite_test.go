@@ -41,7 +41,7 @@ var (
 	hello  = schema.GroupKind{Group: "demo.example.com", Kind: "Hello"}
 )
 
-func TestEnsign(t *testing.T) { site.Run(t, "ensign", harness.Patience, interval) }
+func TestEnsign(t *testing.T) { site.Run(t, "ensign", harness.WaitTimeout, interval) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{})

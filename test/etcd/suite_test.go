@@ -26,7 +26,7 @@ var (
 	namespace string
 )
 
-func TestEtcd(t *testing.T) { site.Run(t, "etcd", harness.Patience, 50*time.Millisecond) }
+func TestEtcd(t *testing.T) { site.Run(t, "etcd", harness.WaitTimeout, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{})

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestFaults(t *testing.T) { site.Run(t, "faults", harness.Patience, 250*time.Millisecond) }
+func TestFaults(t *testing.T) { site.Run(t, "faults", harness.WaitTimeout, 250*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")

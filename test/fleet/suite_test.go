@@ -29,7 +29,7 @@ var (
 	note     = schema.GroupKind{Group: group, Kind: "Note"}
 )
 
-func TestFleet(t *testing.T) { site.Run(t, "fleet", harness.Patience, 100*time.Millisecond) }
+func TestFleet(t *testing.T) { site.Run(t, "fleet", harness.WaitTimeout, 100*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{})

@@ -182,8 +182,8 @@ func (m *Manager) Stop() error {
 	}
 	select {
 	case <-m.ended:
-	case <-time.After(Patience):
-		return errors.Join(fmt.Errorf("the manager does not end within %s", Patience), m.Kill())
+	case <-time.After(WaitTimeout):
+		return errors.Join(fmt.Errorf("the manager does not end within %s", WaitTimeout), m.Kill())
 	}
 	if !m.command.ProcessState.Success() {
 		return fmt.Errorf("the manager ended with %s", m.command.ProcessState)
@@ -198,13 +198,13 @@ func (m *Manager) Kill() error {
 		return err
 	}
 	<-m.ended
-	for deadline := time.Now().Add(Patience); ; <-time.After(interval) {
+	for deadline := time.Now().Add(WaitTimeout); ; <-time.After(interval) {
 		left, err := m.Processes()
 		if err != nil || len(left) == 0 {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes do not end within %s of SIGKILL: %+v", Patience, left)
+			return fmt.Errorf("processes do not end within %s of SIGKILL: %+v", WaitTimeout, left)
 		}
 		for _, p := range left {
 			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

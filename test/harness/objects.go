@@ -34,7 +34,7 @@ func Define(ctx context.Context, c client.Client, definitions ...*apiextensionsv
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.ListKind})
 			var last error
-			err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
+			err := wait.PollUntilContextTimeout(ctx, interval, WaitTimeout, true, func(ctx context.Context) (bool, error) {
 				last = c.List(ctx, list, client.Limit(1))
 				return last == nil, nil
 			})

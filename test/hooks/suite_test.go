@@ -34,7 +34,7 @@ var (
 	kind   = note.WithVersion("v1")
 )
 
-func TestHooks(t *testing.T) { site.Run(t, "hooks", harness.Patience, interval) }
+func TestHooks(t *testing.T) { site.Run(t, "hooks", harness.WaitTimeout, interval) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{})

@@ -30,7 +30,7 @@ import (
 
 const example = "../../examples/hybrid"
 
-var patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+var waitTimeout = flag.Duration("wait-timeout", harness.WaitTimeout, "when specs that hang fail")
 
 var (
 	ground *site.Ground
@@ -43,7 +43,7 @@ var (
 	auditLog string
 )
 
-func TestHybrid(t *testing.T) { site.Run(t, "hybrid", *patience, 50*time.Millisecond) }
+func TestHybrid(t *testing.T) { site.Run(t, "hybrid", *waitTimeout, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	dir, err := os.MkdirTemp("", "hybrid") // Short: sockets are below it.

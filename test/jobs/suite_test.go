@@ -24,8 +24,8 @@ import (
 const group = "jobs.example.com"
 
 var (
-	program  = flag.String("manager", "", "the manager under test; by default the one in bin")
-	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+	program     = flag.String("manager", "", "the manager under test; by default the one in bin")
+	waitTimeout = flag.Duration("wait-timeout", harness.WaitTimeout, "when specs that hang fail")
 )
 
 var (
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestJobs(t *testing.T) { site.Run(t, "jobs", *patience, 50*time.Millisecond) }
+func TestJobs(t *testing.T) { site.Run(t, "jobs", *waitTimeout, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{LeaveNodes: true, AdmitServiceAccounts: true})

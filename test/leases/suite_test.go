@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	program  = flag.String("manager", "", "the manager under test; by default the one in bin")
-	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
+	program     = flag.String("manager", "", "the manager under test; by default the one in bin")
+	waitTimeout = flag.Duration("wait-timeout", harness.WaitTimeout, "when specs that hang fail")
 )
 
 var (
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestLeases(t *testing.T) {
-	site.Run(t, "leases", *patience, 50*time.Millisecond)
+	site.Run(t, "leases", *waitTimeout, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

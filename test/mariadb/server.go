@@ -18,7 +18,7 @@ import (
 
 const (
 	// startLimit is far beyond what a start takes, for machines that are busy.
-	startLimit = harness.Patience
+	startLimit = harness.WaitTimeout
 	// stopGrace is how long the server may take to close its files.
 	stopGrace = 30 * time.Second
 	interval  = 50 * time.Millisecond

@@ -26,7 +26,7 @@ var (
 )
 
 func TestMySQL(t *testing.T) {
-	site.Run(t, "mysql", harness.Patience, 200*time.Millisecond)
+	site.Run(t, "mysql", harness.WaitTimeout, 200*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

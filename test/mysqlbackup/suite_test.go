@@ -35,7 +35,7 @@ var (
 )
 
 func TestMySQLBackup(t *testing.T) {
-	site.Run(t, "mysqlbackup", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "mysqlbackup", harness.WaitTimeout, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

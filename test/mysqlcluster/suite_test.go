@@ -33,7 +33,7 @@ var (
 )
 
 func TestMySQLCluster(t *testing.T) {
-	site.Run(t, "mysqlcluster", harness.Patience, 50*time.Millisecond)
+	site.Run(t, "mysqlcluster", harness.WaitTimeout, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

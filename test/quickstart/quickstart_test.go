@@ -21,8 +21,8 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// patience ends blocks that hang.
-const patience = scratch.Patience
+// waitTimeout ends blocks that hang.
+const waitTimeout = scratch.WaitTimeout
 
 // deadline matches what the pages tell commands to wait for at most: a reader who watches wants to
 // know early that something is wrong.
@@ -109,7 +109,7 @@ func (w *terminal) interrupt(t *testing.T) {
 		select {
 		case <-w.ended:
 			return
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			t.Errorf("%s does not end what runs in a terminal, which printed\n%s", signal, w.printed())
 		}
 	}
@@ -130,7 +130,7 @@ func (w *terminal) paste(t *testing.T, b block, goesOn bool) {
 	if goesOn && len(b.prints) == 0 {
 		t.Fatalf("the page does not say when a reader can go on after\n%s", b.code)
 	}
-	late := time.After(patience)
+	late := time.After(waitTimeout)
 	for {
 		output := w.printed()[before:]
 		missing := ""
@@ -150,7 +150,7 @@ func (w *terminal) paste(t *testing.T, b block, goesOn bool) {
 		case <-w.ended:
 			t.Fatalf("a command failed:\n%s\n%s", b.code, w.printed()[before:])
 		case <-late:
-			t.Fatalf("after %s this has not come to its end, or to print %q:\n%s\n%s", patience, missing, b.code, output)
+			t.Fatalf("after %s this has not come to its end, or to print %q:\n%s\n%s", waitTimeout, missing, b.code, output)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -207,7 +207,7 @@ func execute(t *testing.T, own string, p page) {
 		}
 		text = strings.ReplaceAll(text, said, done)
 	}
-	text = deadline.ReplaceAllString(text, "--timeout="+patience.String())
+	text = deadline.ReplaceAllString(text, "--timeout="+waitTimeout.String())
 	env := append(os.Environ(), "TMPDIR="+own)
 	terminals := map[string]*terminal{}
 	for _, b := range blocksOf(text) {

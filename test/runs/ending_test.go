@@ -61,7 +61,7 @@ func TestCancel(t *testing.T) {
 			got := b.run(ctx, b.role("content"))
 			cancel()
 			wantOutcome(t, got, content.Canceled, content.ReasonCanceled)
-			if took := got.Ended.Sub(<-told); took > scratch.Patience {
+			if took := got.Ended.Sub(<-told); took > scratch.WaitTimeout {
 				t.Errorf("it took %v to end", took)
 			}
 		})
@@ -73,7 +73,7 @@ func TestTimeout(t *testing.T) {
 	spec := b.role("content")
 	spec.Timeout = 3 * time.Second
 	got := b.run(t.Context(), spec)
-	for !isThere(begun) && spec.Timeout < scratch.Patience { // A busy machine takes longer to begin.
+	for !isThere(begun) && spec.Timeout < scratch.WaitTimeout { // A busy machine takes longer to begin.
 		spec.ID, spec.Timeout = spec.ID+"-again", 2*spec.Timeout
 		got = b.run(t.Context(), spec)
 	}
@@ -82,7 +82,7 @@ func TestTimeout(t *testing.T) {
 	if !strings.HasSuffix(got.Outcome.Message, want) {
 		t.Errorf("got message %q, want %q at its end", got.Outcome.Message, want)
 	}
-	if took := got.Ended.Sub(got.Started); took > spec.Timeout+scratch.Patience {
+	if took := got.Ended.Sub(got.Started); took > spec.Timeout+scratch.WaitTimeout {
 		t.Errorf("it took %v to end", took)
 	}
 }

@@ -73,7 +73,7 @@ func startManager(t *testing.T, tasks string) *killed {
 		k.kill()
 		k.takeOver()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 	defer cancel()
 	if waitFor(ctx, begun); ctx.Err() != nil {
 		t.Fatalf("the task has not begun; there are %q", processes(t, k.runs))

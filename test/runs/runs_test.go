@@ -163,7 +163,7 @@ func wantOutcome(t *testing.T, got runner.Result, verdict content.Verdict, reaso
 	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
 		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)
 	}
-	if got.Ended.Before(got.Started) || time.Since(got.Ended) > scratch.Patience {
+	if got.Ended.Before(got.Started) || time.Since(got.Ended) > scratch.WaitTimeout {
 		t.Errorf("got a run from %v to %v", got.Started, got.Ended)
 	}
 }

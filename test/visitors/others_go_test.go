@@ -22,7 +22,7 @@ var _ = Describe("the operator in Go", Ordered, func() {
 		_, end := operator(ctx, "go")
 		space = ground.Namespace(ctx)
 		DeferCleanup(func(ctx context.Context) {
-			ground.Kubectl(ctx, "delete", "visitorsapps", "--all", "--namespace="+space, "--timeout="+patience.String())
+			ground.Kubectl(ctx, "delete", "visitorsapps", "--all", "--namespace="+space, "--timeout="+waitTimeout.String())
 			end()
 			ground.Delete(ctx, crd)
 			ground.Gone(ctx, crd)
@@ -147,7 +147,7 @@ var _ = Describe("the operator in Go", Ordered, func() {
 		Eventually(ctx, ready("lobby")).Should(HavePrefix("True Ready"))
 		Expect(ground.Kubectl(ctx, "get", "deployment", "lobby-backend", "--namespace="+space, "--output=jsonpath={.spec.replicas}")).To(Equal("3"))
 		By("the end, after which the restored Secret is whose it was")
-		ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+patience.String())
+		ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+waitTimeout.String())
 		Eventually(ctx, func() []string {
 			return strings.Fields(ground.Kubectl(ctx, "get", "statefulsets,deployments,services,secrets,persistentvolumeclaims", "--namespace="+space, "--output=name", "--selector=app.kubernetes.io/instance=lobby"))
 		}).Should(BeEmpty())

@@ -38,7 +38,7 @@ func runsProject(ctx context.Context, variant, project string) {
 	Expect(harness.Define(ctx, ground.Client, crd)).To(Succeed())
 	_, end := operatorOf(ctx, variant, project)
 	DeferCleanup(func(ctx context.Context) {
-		ground.Kubectl(ctx, "delete", "visitorsapps", "--all", "--all-namespaces", "--timeout="+patience.String())
+		ground.Kubectl(ctx, "delete", "visitorsapps", "--all", "--all-namespaces", "--timeout="+waitTimeout.String())
 		end()
 		ground.Delete(ctx, crd)
 		ground.Gone(ctx, crd)

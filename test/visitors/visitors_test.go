@@ -39,13 +39,13 @@ const (
 )
 
 var (
-	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
-	ground   *site.Ground
-	variants = []string{"ansible", "helm", "go"}
-	kind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "VisitorsApp"}
+	waitTimeout = flag.Duration("wait-timeout", harness.WaitTimeout, "when specs that hang fail")
+	ground      *site.Ground
+	variants    = []string{"ansible", "helm", "go"}
+	kind        = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "VisitorsApp"}
 )
 
-func TestVisitors(t *testing.T) { site.Run(t, "visitors", *patience, 50*time.Millisecond) }
+func TestVisitors(t *testing.T) { site.Run(t, "visitors", *waitTimeout, 50*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{CheckOwnerReferences: true})
@@ -153,7 +153,7 @@ func made(ctx context.Context, variant string) map[string]any {
 		}
 	}
 	By("the end")
-	ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+patience.String())
+	ground.Kubectl(ctx, "delete", "visitorsapp", "lobby", "--namespace="+space, "--timeout="+waitTimeout.String())
 	Eventually(ctx, func(g Gomega) { g.Expect(objects(ctx, g, space)).To(BeEmpty()) }).Should(Succeed())
 	Eventually(ctx, func() string {
 		return ground.Kubectl(ctx, "get", "pods,persistentvolumeclaims", "--namespace="+space, "--output=name")

@@ -130,7 +130,7 @@ func ready() {
 
 // sleepTime is for how long fakes do nothing: longer than anybody waits for them. What takes less
 // did not wait for their own end.
-const sleepTime = scratch.Patience
+const sleepTime = scratch.WaitTimeout
 
 func sleep() { time.Sleep(sleepTime) }
 

@@ -223,7 +223,7 @@ func (b *bench) runOnceReady(limit time.Duration, set func(spec *Spec, limit tim
 	for {
 		set(&spec, limit)
 		got := b.Run(b.t.Context(), spec, ignore)
-		if readyPids(b.ready) != "" || limit > scratch.Patience {
+		if readyPids(b.ready) != "" || limit > scratch.WaitTimeout {
 			return got
 		}
 		spec.ID, limit = spec.ID+"-again", 2*limit

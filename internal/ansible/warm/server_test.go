@@ -144,7 +144,7 @@ func (s *scene) awaitReady() {
 
 func (s *scene) await(what string, condition func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(scratch.Patience); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(scratch.WaitTimeout); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain for %s: %q", what, s.logged())
 		}

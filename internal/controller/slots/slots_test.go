@@ -70,7 +70,7 @@ func (h *testQueue) nextAdmitted() string {
 	select {
 	case name := <-h.admitted:
 		return name
-	case <-time.After(scratch.Patience):
+	case <-time.After(scratch.WaitTimeout):
 		h.t.Fatal("nobody is admitted")
 		return ""
 	}

@@ -23,8 +23,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/wait"
 )
 
-// patience only ends what hangs.
-const patience = time.Minute
+// waitTimeout only ends what hangs.
+const waitTimeout = time.Minute
 
 // byKstatus judges by kstatus itself.
 func byKstatus(t *testing.T, cr *unstructured.Unstructured) string {
@@ -134,7 +134,7 @@ func (s *server) byKubectl(t *testing.T) string {
 // begins to.
 func (s *server) byHelm(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	client := kube.New(s.getter)
 	client.SetLogger(&waiting{cancel: cancel})
@@ -145,7 +145,7 @@ func (s *server) byHelm(t *testing.T) string {
 	kind := &meta.RESTMapping{
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "hellos"}, GroupVersionKind: s.cr.GroupVersionKind(), Scope: meta.RESTScopeNamespace,
 	}
-	err = waiter.Wait(kube.ResourceList{{Mapping: kind, Namespace: s.cr.GetNamespace(), Name: s.cr.GetName(), Object: s.cr}}, patience)
+	err = waiter.Wait(kube.ResourceList{{Mapping: kind, Namespace: s.cr.GetNamespace(), Name: s.cr.GetName(), Object: s.cr}}, waitTimeout)
 	if err == nil {
 		return "Current"
 	}

@@ -219,7 +219,7 @@ func TestADirectoryMadeDuringTheListsIsKept(t *testing.T) {
 // A CR may be deleted between two sweeps, and a sweep may fail.
 func TestStartSweepsUntilTheContextEnds(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"live", "gone"}}
-	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 	defer cancel()
 	looks := 0
 	list := listFunc(func(_, _ string, page *metav1.PartialObjectMetadataList) error {

@@ -92,12 +92,12 @@ func (m *manager) set(change func()) {
 // until waits for a condition, which is called with the lock held.
 func (m *manager) until(what string, condition func() bool) {
 	m.t.Helper()
-	timer := time.AfterFunc(scratch.Patience, func() { m.set(func() {}) })
+	timer := time.AfterFunc(scratch.WaitTimeout, func() { m.set(func() {}) })
 	defer timer.Stop()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for began := time.Now(); !condition(); m.changed.Wait() {
-		if time.Since(began) >= scratch.Patience {
+		if time.Since(began) >= scratch.WaitTimeout {
 			m.t.Fatalf("waited in vain until %s", what)
 		}
 	}
@@ -226,7 +226,7 @@ func (p *pod) wait(t *testing.T) error {
 	select {
 	case err := <-p.ended:
 		return err
-	case <-time.After(2 * scratch.Patience):
+	case <-time.After(2 * scratch.WaitTimeout):
 		t.Fatal("the agent did not end")
 		return nil
 	}

@@ -102,7 +102,7 @@ func (b *bench) job(x *Runner) *batchv1.Job {
 
 func scratchWait[T any](b *bench, look func() *T) *T {
 	b.Helper()
-	for deadline := time.Now().Add(scratch.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(scratch.WaitTimeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if found := look(); found != nil {
 			return found
 		}
@@ -142,7 +142,7 @@ func (b *bench) end(result <-chan runner.Result) runner.Result {
 	select {
 	case r := <-result:
 		return r
-	case <-time.After(scratch.Patience):
+	case <-time.After(scratch.WaitTimeout):
 		b.Fatal("the run does not end")
 		return runner.Result{}
 	}
@@ -335,7 +335,7 @@ func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
 	scratchWait(b, func() *corev1.Pod { return x.pod(job.UID, "") })
 	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
 	b.noJob()
-	said, enough := context.WithTimeout(t.Context(), scratch.Patience)
+	said, enough := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 	defer enough()
 	if _, err := live.Events(said, 1, tasks("last")); err != nil {
 		t.Errorf("the agent is kept from ending: %v", err)

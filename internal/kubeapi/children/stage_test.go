@@ -176,7 +176,7 @@ func (s *stage) notified(want ...string) {
 
 func (s *stage) eventually(done func() bool, otherwise func() string) {
 	s.t.Helper()
-	for end := time.Now().Add(scratch.Patience); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(scratch.WaitTimeout); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

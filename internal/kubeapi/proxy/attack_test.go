@@ -68,7 +68,7 @@ func (c wire) send(text string, answers int) []int {
 // exchange is send on a connection, which it closes.
 func (c wire) exchange(conn net.Conn, text string, answers int) []int {
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(scratch.Patience))
+	_ = conn.SetDeadline(time.Now().Add(scratch.WaitTimeout))
 	_, _ = io.WriteString(conn, strings.ReplaceAll(text, "TOKEN", c.token)) // Without it there is no answer.
 	var codes []int
 	for reader := bufio.NewReader(conn); len(codes) < answers; {

@@ -115,7 +115,7 @@ func TestOpenStreamsEndWithTheLease(t *testing.T) {
 			server := newStreams(t)
 			p := startWith(t, &rest.Config{Host: server.URL, Dial: lease.Dial}, proxy.Options{Fence: lease})
 			run, _ := grant(t, p, owner())
-			ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 			defer cancel()
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, run.base+"/api/v1/namespaces/ns/pods/p/exec", nil)
 			if err != nil {

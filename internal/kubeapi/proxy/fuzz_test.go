@@ -110,7 +110,7 @@ func FuzzRequest(f *testing.F) {
 		if secret := tokens[which%tokenKinds]; secret != "" {
 			request.Header.Add("Authorization", "Bearer "+secret)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
 		defer cancel()
 		sent := request.Clone(ctx)
 		live[number] = isLive(sent, tokens)

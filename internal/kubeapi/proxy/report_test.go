@@ -73,7 +73,7 @@ func (n *recordingObserver) wait(t *testing.T, calls int) []string {
 		}
 		select {
 		case <-n.changed:
-		case <-time.After(scratch.Patience):
+		case <-time.After(scratch.WaitTimeout):
 			t.Fatalf("want %d calls, got %v", calls, got)
 		}
 	}
@@ -565,7 +565,7 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 			c.revoke()
 			goesOn := time.NewTicker(10 * time.Millisecond)
 			defer goesOn.Stop()
-			deadline := time.After(scratch.Patience)
+			deadline := time.After(scratch.WaitTimeout)
 			for {
 				select {
 				case <-n.changed:

@@ -245,7 +245,7 @@ func TestStartDoesNotWaitForADescriptor(t *testing.T) {
 	var err error
 	select {
 	case err = <-started:
-	case <-time.After(scratch.Patience):
+	case <-time.After(scratch.WaitTimeout):
 	}
 	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
 		t.Fatal(restored)

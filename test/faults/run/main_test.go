@@ -114,7 +114,7 @@ func TestMutantsGetTheTimeThatAGoodProgramTakes(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.report), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := patienceAfter(path)
+			got, err := waitTimeoutAfter(path)
 			if got != c.want || (err != nil) != (c.want == 0) {
 				t.Errorf("got %s (error %v), want %s", got, err, c.want)
 			}

@@ -16,9 +16,9 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/trial"
 )
 
-// patience is how long a mutant may take to settle: what does not come by then is
+// waitTimeout is how long a mutant may take to settle: what does not come by then is
 // not waited for.
-const patience = 20 * time.Second
+const waitTimeout = 20 * time.Second
 
 // ofPlans are the mutants of the manager that fault plans have to notice. Their marks are
 // the invariants that they break, one of which has to be seen broken, and the plans, an
@@ -70,7 +70,7 @@ func judgeMutants(ctx context.Context, s settings, o trial.Options) error {
 		return err
 	}
 	// Their plans share what --parallel allows.
-	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/k.atOnce), func(campaign.Result) {}, patience
+	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/k.atOnce), func(campaign.Result) {}, waitTimeout
 	return k.judge(ctx, o.Root, s.out, all, func(m *mutant, dir string) error {
 		o := o
 		o.Manager = filepath.Join(dir, "manager")

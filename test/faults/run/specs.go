@@ -58,7 +58,7 @@ func judgeBySpecs(ctx context.Context, s settings, k kind) error {
 		return err
 	}
 	return inDirectory(func(dir string) error {
-		tests := specSuite{root: s.root, dir: filepath.Dir(k.dir), logs: s.logs, program: filepath.Join(dir, "specs.test"), patience: harness.Patience}
+		tests := specSuite{root: s.root, dir: filepath.Dir(k.dir), logs: s.logs, program: filepath.Join(dir, "specs.test"), waitTimeout: harness.WaitTimeout}
 		report := filepath.Join(dir, "report.json")
 		if err := command(ctx, s.root, "go", "test", "-c", "-o", tests.program, "./"+tests.dir); err != nil {
 			return fmt.Errorf("build the suite: %w", err)
@@ -71,10 +71,10 @@ func judgeBySpecs(ctx context.Context, s settings, k kind) error {
 		if said, err := tests.run(ctx, "as they are", filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
 		}
-		if tests.patience, err = patienceAfter(report); err != nil {
+		if tests.waitTimeout, err = waitTimeoutAfter(report); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", tests.patience.Seconds())
+		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", tests.waitTimeout.Seconds())
 		return k.judge(ctx, s.root, s.out, all, func(m *mutant, dir string) (err error) {
 			if m.because, err = tests.run(ctx, m.name, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
 				m.by = "its spec"
@@ -90,13 +90,13 @@ type specSuite struct {
 	root, dir, program string
 	// logs is the directory that keeps what the specs print; "" for none.
 	logs string
-	// patience is for how long its specs wait for what does not come.
-	patience time.Duration
+	// waitTimeout is how long its specs wait for missing results.
+	waitTimeout time.Duration
 }
 
-// patienceAfter returns a patience that is enough for programs as they are on this machine: as
+// waitTimeoutAfter returns a waitTimeout that is enough for the programs without mutants on this machine: as
 // long as the longest spec took of the report that Ginkgo wrote, and at least 40 s.
-func patienceAfter(report string) (time.Duration, error) {
+func waitTimeoutAfter(report string) (time.Duration, error) {
 	text, err := os.ReadFile(report)
 	var suites []types.Report
 	if err == nil {
@@ -105,13 +105,13 @@ func patienceAfter(report string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read how long the specs took: %w", err)
 	}
-	patience := 40 * time.Second
+	waitTimeout := 40 * time.Second
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
-			patience = max(patience, spec.RunTime)
+			waitTimeout = max(waitTimeout, spec.RunTime)
 		}
 	}
-	return patience, nil
+	return waitTimeout, nil
 }
 
 var (
@@ -123,7 +123,7 @@ var (
 // run runs the specs with the manager, and the chart-exec beside it. It returns in a line what
 // the first one said that failed; "" if none did. name is that of its log.
 func (c specSuite) run(ctx context.Context, name, manager, specs string, flags ...string) (said string, err error) {
-	suite := exec.CommandContext(ctx, c.program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+c.patience.String())
+	suite := exec.CommandContext(ctx, c.program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-wait-timeout="+c.waitTimeout.String())
 	suite.Args = append(suite.Args, flags...)
 	suite.Dir = filepath.Join(c.root, c.dir)
 	suite.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", filepath.Join(c.root, ".venv", "bin"), filepath.Join(c.root, "bin", "controlplane"), os.Getenv("PATH")))

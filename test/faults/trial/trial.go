@@ -93,7 +93,7 @@ func (t *trial) strikeLimit() time.Duration {
 	if t.lab.options.Settle > 0 {
 		return time.Minute
 	}
-	return harness.Patience
+	return harness.WaitTimeout
 }
 
 func (t *trial) kind() string {

@@ -40,11 +40,11 @@ type Ground struct {
 	PodsDir string
 }
 
-// Run runs the specs of a suite. Patience, harness.Patience as a rule, ends specs that hang.
-func Run(t *testing.T, suite string, patience, interval time.Duration) {
+// Run runs the specs of a suite. waitTimeout, usually harness.WaitTimeout, ends specs that hang.
+func Run(t *testing.T, suite string, waitTimeout, interval time.Duration) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
-	gomega.SetDefaultEventuallyTimeout(patience)
+	gomega.SetDefaultEventuallyTimeout(waitTimeout)
 	gomega.SetDefaultEventuallyPollingInterval(interval)
 	gomega.SetDefaultConsistentlyPollingInterval(interval)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()

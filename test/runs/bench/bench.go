@@ -170,7 +170,7 @@ func (b *Bench) Heat(hot func(runner.Result) bool) {
 	b.Prepare()
 	scratch.Eventually(b.tb, "a warm run", func() bool {
 		b.tb.Helper()
-		result, _ := b.Do(context.Background(), runner.Spec{UID: "heat", Playbook: b.In("heat.yml"), Timeout: scratch.Patience})
+		result, _ := b.Do(context.Background(), runner.Spec{UID: "heat", Playbook: b.In("heat.yml"), Timeout: scratch.WaitTimeout})
 		if result.Outcome.Verdict != content.Succeeded {
 			b.tb.Fatalf("a play that does nothing: %+v", result.Outcome)
 		}

@@ -75,7 +75,7 @@ func runInside(flags uintptr) (int, error) {
 }
 
 func TestDisk(t *testing.T) {
-	site.Run(t, "disk", harness.Patience, 100*time.Millisecond)
+	site.Run(t, "disk", harness.WaitTimeout, 100*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -198,7 +198,7 @@ func prepareEndlessly(runs string) error {
 	if err != nil {
 		return err
 	}
-	for start := time.Now(); time.Since(start) < harness.Patience; {
+	for start := time.Now(); time.Since(start) < harness.WaitTimeout; {
 		run, err := r.Prepare(uid, "endless", rundir.Inputs{ExtraVars: make([]byte, 10*page), Inventory: os.Getenv(endlessInventory)})
 		if err != nil {
 			return err

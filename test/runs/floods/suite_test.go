@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestFloods(t *testing.T) {
-	site.Run(t, "floods", harness.Patience, interval)
+	site.Run(t, "floods", harness.WaitTimeout, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	group    = "outcomes.ensign.io"
-	patience = harness.Patience
+	group       = "outcomes.ensign.io"
+	waitTimeout = harness.WaitTimeout
 )
 
 // TestDeletion runs some of the plays as finalizers of custom resources that are
@@ -133,7 +133,7 @@ func (w *watched) check(t *testing.T) {
 // await reads the resource until it is as wanted; one that is gone has no UID.
 func (w *watched) await(t *testing.T, cr *unstructured.Unstructured, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		err := w.client.Get(ctx, client.ObjectKeyFromObject(cr), cr)
 		if apierrors.IsNotFound(err) {
 			cr.SetUID("")

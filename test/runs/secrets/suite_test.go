@@ -23,7 +23,7 @@ var (
 
 func TestSecrets(t *testing.T) {
 	format.MaxLength = 0 // Every leak is to be seen.
-	site.Run(t, "secrets", harness.Patience, interval)
+	site.Run(t, "secrets", harness.WaitTimeout, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	patience = scratch.Patience
+	waitTimeout = scratch.WaitTimeout
 	// lookPause is after how long a server is missed, at the latest when it is over twice.
 	lookPause = 4 * time.Second
 )
@@ -162,7 +162,7 @@ func (b *counted) play(name string) (runner.Result, []jobevent.Event) {
 func (b *counted) playUntil(ctx context.Context, name string) (runner.Result, []jobevent.Event) {
 	b.t.Helper()
 	return b.Do(ctx, runner.Spec{
-		Playbook: b.In(name), Timeout: patience, ExtraVars: fmt.Appendf(nil, "\t\n{\"place\": %q}", b.In("out")), Kubeconfig: []byte("{}"),
+		Playbook: b.In(name), Timeout: waitTimeout, ExtraVars: fmt.Appendf(nil, "\t\n{\"place\": %q}", b.In("out")), Kubeconfig: []byte("{}"),
 	})
 }
 

@@ -89,7 +89,7 @@ func (v *victim) confine(controller, name, limit string) {
 		for pid := range strings.FieldsSeq(string(left)) {
 			_ = os.WriteFile(filepath.Join("/sys/fs/cgroup", controller, "cgroup.procs"), []byte(pid), 0o600) // It may end meanwhile.
 		}
-		for deadline := time.Now().Add(patience); errors.Is(os.Remove(group), syscall.EBUSY) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(waitTimeout); errors.Is(os.Remove(group), syscall.EBUSY) && time.Now().Before(deadline); {
 			<-time.After(time.Millisecond)
 		}
 	})

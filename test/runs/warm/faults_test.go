@@ -139,7 +139,7 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 	select {
 	case r := <-result:
 		return r
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		v.t.Fatal("the run is stuck")
 		return runner.Result{}
 	}

@@ -77,7 +77,7 @@ func (a *asleep) end(t *testing.T) runner.Result {
 	select {
 	case result := <-a.result:
 		return result
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("the run is stuck")
 		return runner.Result{}
 	}

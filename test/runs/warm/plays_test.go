@@ -71,7 +71,7 @@ func (p play) starts() starts {
 // starts are those of the last run. The servers tell of them as they come to it: what differs is
 // looked at again.
 func (b *counted) starts(p play) starts {
-	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); ; <-time.After(5 * time.Millisecond) {
 		b.mu.Lock()
 		got := starts{Forked: maps.Clone(b.forked), Cold: slices.Clone(b.refused)}
 		b.mu.Unlock()

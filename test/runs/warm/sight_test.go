@@ -50,7 +50,7 @@ func (b *counted) see(p play, cold bool) sight {
 		b.t.Fatal(err)
 	}
 	spec := runner.Spec{
-		UID: bench.UID, ID: namespace, Playbook: filepath.Join(p.dir(b), "play.yml"), Timeout: patience,
+		UID: bench.UID, ID: namespace, Playbook: filepath.Join(p.dir(b), "play.yml"), Timeout: waitTimeout,
 		ExtraVars: append([]byte("\t\n"), vars...), Kubeconfig: kubeconfig, Verbosity: p.verbosity, MaxArtifacts: 1,
 	}
 	b.withhold(cold)

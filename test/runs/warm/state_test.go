@@ -264,7 +264,7 @@ func resourcesShare(t *testing.T, b *counted) {
 			b.refusals()
 			var events []jobevent.Event
 			result := b.Run(t.Context(), runner.Spec{
-				UID: uid, ID: "run-" + watch + "-" + uid, Role: "same", RolesPath: b.In(watch, "roles"), Timeout: patience,
+				UID: uid, ID: "run-" + watch + "-" + uid, Role: "same", RolesPath: b.In(watch, "roles"), Timeout: waitTimeout,
 				ExtraVars: []byte("\t\n{}"), Kubeconfig: []byte(uid + watch),
 			}, func(e jobevent.Event) { events = append(events, e) })
 			if cold := b.refusals(); !slices.Equal(cold, []string{"python: place"}) || result.Outcome.Verdict != content.Succeeded {

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 SERVER = Path(__file__).parents[1]
-PATIENCE = 60
+TIMEOUT = 60
 _FORKS = """
 import json, os, sys, traceback
 before, cases = json.loads(sys.stdin.read())

@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, SERVER
+from conftest import TIMEOUT, SERVER
 
 PROGRAM = """
 import os, sys
@@ -46,7 +46,7 @@ class Server:
     def __init__(self, place: Path, load: str = "", ready: bool = True) -> None:
         os.utime(place, (1, 1))  # As what was there long ago.
         self.control, theirs = socket.socketpair()
-        self.control.settimeout(PATIENCE)
+        self.control.settimeout(TIMEOUT)
         environment = {"SERVER": str(SERVER), "PYTHONPATH": f"{SERVER}:{place}", "LOAD": load}
         self.process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", PROGRAM, "room" * 100],
@@ -65,7 +65,7 @@ class Server:
     ) -> socket.socket:
         """Have it fork, and return the connection to the fork."""
         ours, theirs = socket.socketpair()
-        ours.settimeout(PATIENCE)
+        ours.settimeout(TIMEOUT)
         socket.send_fds(self.control, [b"f"], [theirs.fileno()])
         theirs.close()
         payload = "\0".join([directory, "2", admit, does, f"JOB_ID={job}", "A=b=c", ""]).encode()
@@ -98,7 +98,7 @@ class Server:
 
     def close(self) -> None:
         self.control.close()
-        self.process.communicate(timeout=PATIENCE)
+        self.process.communicate(timeout=TIMEOUT)
 
 
 def line(connection: socket.socket) -> str:
@@ -110,7 +110,7 @@ def line(connection: socket.socket) -> str:
 
 
 def await_that(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < deadline
 
@@ -150,12 +150,12 @@ def test_ends_when_it_is_outdated_and_no_fork_is_left(own: Server) -> None:
     own.tell(b"rp", "alive")
     os.kill(pid, signal.SIGTERM)
     assert line(connection) == "signal 15"
-    assert own.process.wait(PATIENCE) == 0
+    assert own.process.wait(TIMEOUT) == 0
 
 
 def test_ends_at_once_if_there_is_nothing_to_wait_for(own: Server) -> None:
     own.control.sendall(b"r")
-    assert own.process.wait(PATIENCE) == 0
+    assert own.process.wait(TIMEOUT) == 0
 
 
 @pytest.mark.parametrize("order", [b"", b"r", b"p"])
@@ -165,7 +165,7 @@ def test_ends_with_its_manager_and_ends_its_forks(own: Server, order: bytes) -> 
     if order == b"p":  # A manager that is killed may leave something unread.
         own.control.recv(1, socket.MSG_PEEK)
     own.control.close()
-    assert own.process.wait(PATIENCE) == 0
+    assert own.process.wait(TIMEOUT) == 0
     assert line(connection) == ""
     await_that(lambda: is_gone(pid))
 
@@ -199,7 +199,7 @@ def test_refuses_when_it_can_not_fork(tmp_path: Path) -> None:
 
 def test_ends_if_files_change_while_it_imports_them(tmp_path: Path) -> None:
     served = Server(tmp_path, load="open(sys.path[1] + '/new.py', 'w')", ready=False)
-    assert served.process.communicate(timeout=PATIENCE)[1] == "files changed while they were imported\n"
+    assert served.process.communicate(timeout=TIMEOUT)[1] == "files changed while they were imported\n"
     assert served.process.returncode == 75
     served.control.close()
 

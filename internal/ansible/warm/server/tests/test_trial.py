@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, SERVER
+from conftest import TIMEOUT, SERVER
 from ensign_warm import trial
 
 PROGRAM = SERVER.parents[1] / "runner" / "program" / "ensign_run.py"
@@ -94,7 +94,7 @@ def off(path: Path, place: Path) -> dict[str, str]:
 
     One ends at once whose files were changed a moment before. Like the manager, start another one.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     for attempt in itertools.count():
         said = serve(path, place / str(attempt))
         if said is not None:
@@ -109,7 +109,7 @@ def serve(path: Path, place: Path) -> dict[str, str] | None:
         (place / name).mkdir(parents=True)
     (place / "templates.json").write_text("[]")
     ours, theirs = socket.socketpair()
-    ours.settimeout(5 * PATIENCE)  # It may try seven times.
+    ours.settimeout(5 * TIMEOUT)  # It may try seven times.
     served = subprocess.Popen(  # noqa: S603
         [sys.executable, str(SERVER / "serve.py"), str(PROGRAM), str(place / "templates.json"), "room" * 1000],
         env={"PATH": os.path.dirname(sys.executable), "ANSIBLE_LOCAL_TEMP": str(place / "tmp"), "HOME": str(place)}
@@ -126,7 +126,7 @@ def serve(path: Path, place: Path) -> dict[str, str] | None:
             lines.append(line.rstrip("\n"))
             if lines[-1] == "ready":
                 break
-    out, err = served.communicate(timeout=PATIENCE)
+    out, err = served.communicate(timeout=TIMEOUT)
     if served.returncode == UNSETTLED:
         return None
     assert (lines[-1:], out, err) == (["ready"], b"", b"")
