@@ -58,7 +58,7 @@ func (f *watchedKind) handleChange(before, after *strip.Object, initial bool) {
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
 	change.By = writerOf(before, after)
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
-	f.tellOwners(before, after, initial)
+	f.notifyOwners(before, after, initial)
 	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {
 		_, was := concernedBefore[cr]
 		_, is := concernedAfter[cr]
@@ -90,8 +90,8 @@ func writerOf(before, after *strip.Object) string {
 	return after.Writers[max(i, 0)].String()
 }
 
-// tellOwners notifies the CRs that own an object of its health and of the fields that their status shows.
-func (f *watchedKind) tellOwners(before, after *strip.Object, initial bool) {
+// notifyOwners notifies the CRs that own an object of its health and of the fields that their status shows.
+func (f *watchedKind) notifyOwners(before, after *strip.Object, initial bool) {
 	current := 0
 	if before != nil && after != nil && before.Health != nil && after.Health == nil {
 		current = 1

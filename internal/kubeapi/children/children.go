@@ -120,7 +120,7 @@ type Children struct {
 	references references
 	ownership  ownershipRecords
 	healths    healths
-	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
+	// namespaced says for each watch whether its CRs have a namespace. It has no entry before
 	// the watch's controller calls Subscribe.
 	namespaced map[schema.GroupKind]bool
 
@@ -138,8 +138,8 @@ type Children struct {
 
 	// lastSweep and lastUnidentifiedSweep are those of the ledger.
 	lastSweep, lastUnidentifiedSweep time.Time
-	// toldUnknown has the causes of unknown results that the log has told.
-	toldUnknown map[access.Cause]bool
+	// loggedUnknown has the causes of unknown results that the log has.
+	loggedUnknown map[access.Cause]bool
 	// uncounted has the kinds of children that do not count for Ready, in words.
 	uncounted map[uncounted]string
 }
@@ -150,20 +150,20 @@ func New(o Options) *Children {
 		o.UnusedKindTimeout = defaultUnusedKindTimeout
 	}
 	c := &Children{
-		options:      o,
-		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, ownership: 2 * time.Second},
-		watches:      map[schema.GroupKind]Watch{},
-		queues:       map[schema.GroupKind]*notificationQueue{},
-		recordLoaded: make(chan struct{}),
-		wake:         make(chan struct{}, 1),
-		kinds:        map[schema.GroupResource]*watchedKind{},
-		refused:      map[schema.GroupResource]time.Time{},
-		references:   newReferences(),
-		namespaced:   map[schema.GroupKind]bool{},
-		savedKinds:   map[string][]Kind{},
-		toldUnknown:  map[access.Cause]bool{},
-		uncounted:    map[uncounted]string{},
-		lastSweep:    time.Now(),
+		options:       o,
+		timing:        timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, ownership: 2 * time.Second},
+		watches:       map[schema.GroupKind]Watch{},
+		queues:        map[schema.GroupKind]*notificationQueue{},
+		recordLoaded:  make(chan struct{}),
+		wake:          make(chan struct{}, 1),
+		kinds:         map[schema.GroupResource]*watchedKind{},
+		refused:       map[schema.GroupResource]time.Time{},
+		references:    newReferences(),
+		namespaced:    map[schema.GroupKind]bool{},
+		savedKinds:    map[string][]Kind{},
+		loggedUnknown: map[access.Cause]bool{},
+		uncounted:     map[uncounted]string{},
+		lastSweep:     time.Now(),
 	}
 	for _, watch := range o.Watches {
 		c.watches[watch.GVK.GroupKind()] = watch
@@ -184,7 +184,7 @@ func (c *Children) Start(ctx context.Context) error {
 	for {
 		c.maintain(time.Now())
 		c.maintainReferences(ctx)
-		c.tellHealth(time.Now())
+		c.notifyHealth(time.Now())
 		c.saveRecord(ctx)
 		select {
 		case <-ctx.Done():

@@ -209,8 +209,8 @@ func (f *watchedKind) noteOneStored(watch schema.GroupKind, object any) {
 	}
 }
 
-// tellHealth tells the CRs whose health has become known.
-func (c *Children) tellHealth(now time.Time) {
+// notifyHealth notifies the CRs whose health has become known.
+func (c *Children) notifyHealth(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for cr := range c.healths.waiting {

@@ -67,13 +67,13 @@ func (c *Children) watchChildKind(watch Watch, cr ledger.CR, write access.Write,
 	defer c.mu.Unlock()
 	switch since, refused := c.refused[kind.resource().GroupResource()]; {
 	case watch.ignores(kind):
-		c.tellUncounted(watch, kind, "blacklist")
+		c.logUncounted(watch, kind, "blacklist")
 		return
 	case !watch.triggersReconcile(kind.Namespaced, link):
-		c.tellUncounted(watch, kind, "watchClusterScopedResources is false")
+		c.logUncounted(watch, kind, "watchClusterScopedResources is false")
 		return
 	case refused && time.Since(since) < refusedBackoff:
-		c.tellUncounted(watch, kind, refusedWatch)
+		c.logUncounted(watch, kind, refusedWatch)
 		return
 	}
 	f := c.watchFor(watch.GVK.GroupKind(), kind)
@@ -83,20 +83,20 @@ func (c *Children) watchChildKind(watch Watch, cr ledger.CR, write access.Write,
 		f.noteOneStored(cr.Kind, stored)
 	}
 	if kind.Namespaced && !watched {
-		c.tellUncounted(watch, kind, "outside of WATCH_NAMESPACE")
+		c.logUncounted(watch, kind, "outside of WATCH_NAMESPACE")
 	}
 }
 
 // refusedWatch says why children of a kind that the API server refuses to show do not count.
 const refusedWatch = "no right to list and watch"
 
-// tellUncounted notes that children of a kind do not count for Ready, and logs it once. The caller must hold the lock.
-func (c *Children) tellUncounted(watch Watch, kind Kind, why string) {
-	told := uncounted{watch.GVK.GroupKind(), kind.resource().GroupResource()}
-	if watch.Health == nil || watch.Health.Ignores(kind.Kind, "") || c.uncounted[told] != "" {
+// logUncounted notes that children of a kind do not count for Ready, and logs it once. The caller must hold the lock.
+func (c *Children) logUncounted(watch Watch, kind Kind, why string) {
+	known := uncounted{watch.GVK.GroupKind(), kind.resource().GroupResource()}
+	if watch.Health == nil || watch.Health.Ignores(kind.Kind, "") || c.uncounted[known] != "" {
 		return
 	}
-	c.uncounted[told] = kind.Kind + " (" + why + ")"
+	c.uncounted[known] = kind.Kind + " (" + why + ")"
 	c.options.Logger.Info("the manager does not watch children of this kind, so the condition Ready of their resources ignores them",
 		"resource", kind.resource().GroupResource().String(), "kind", watch.GVK.Kind, "reason", why)
 }
@@ -158,7 +158,7 @@ func (c *Children) maintain(now time.Time) {
 			if !apierrors.IsNotFound(err) { // A kind that is not served may be installed later.
 				c.refused[resource] = now
 				for watch := range f.uses {
-					c.tellUncounted(c.watches[watch], f.kind, refusedWatch)
+					c.logUncounted(c.watches[watch], f.kind, refusedWatch)
 				}
 			}
 			clear(f.uses)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// notification tells that a child of a CR has changed, or an object to which the CR refers.
+// notification is a change of a child of a CR, or of an object to which the CR refers.
 type notification struct {
 	cr types.NamespacedName
 	// uid is "" where the changed object does not name the CR's UID.

@@ -58,7 +58,7 @@ func (c *Children) SessionEnded(*access.Session) {}
 // objects for the ledger; nil if the write failed or the kind is not watched.
 func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
 	if response.Unknown != "" {
-		c.tellUnknown(write, response)
+		c.logUnknown(write, response)
 	} else if !response.OK() {
 		return nil
 	}
@@ -86,16 +86,16 @@ func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner,
 	return written
 }
 
-// tellUnknown counts a write whose result is not known, and logs the first one of each cause.
-func (c *Children) tellUnknown(write access.Write, response access.Response) {
+// logUnknown counts a write whose result is not known, and logs the first one of each cause.
+func (c *Children) logUnknown(write access.Write, response access.Response) {
 	if c.options.OnUnknownWrite != nil {
 		c.options.OnUnknownWrite(response.Unknown)
 	}
 	c.mu.Lock()
-	told := c.toldUnknown[response.Unknown]
-	c.toldUnknown[response.Unknown] = true
+	logged := c.loggedUnknown[response.Unknown]
+	c.loggedUnknown[response.Unknown] = true
 	c.mu.Unlock()
-	if !told {
+	if !logged {
 		c.options.Logger.Info("a run wrote an object, but the API server's answer is missing: the manager takes the object's next change, for up to two minutes, for the run's own and does not run again for it (ensign_operator_unknown_writes_total counts such writes)",
 			"cause", string(response.Unknown), "code", response.Code, "verb", write.Verb, "resource", write.Resource.GroupResource().String(), "namespace", write.Namespace, "name", write.Name)
 	}
