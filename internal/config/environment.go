@@ -165,8 +165,8 @@ func (e Environment) Namespaces() []string {
 	return found
 }
 
-// OperatorVersion returns the version of the operator whose content is run, as its author calls
-// it; "" if nobody says so. OLM sets OPERATOR_CONDITION_NAME, to a name such as greeting.v1.4.0.
+// OperatorVersion returns the version of the operator whose content runs, as its author
+// calls it; "" if it is not set. OLM sets OPERATOR_CONDITION_NAME, to a name such as greeting.v1.4.0.
 func (e Environment) OperatorVersion() string {
 	return cmp.Or(e["OPERATOR_VERSION"], e["OPERATOR_CONDITION_NAME"])
 }

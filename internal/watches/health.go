@@ -30,7 +30,7 @@ func (p *parser) health(d *rawWatch) fieldParser {
 	}
 }
 
-// checkHealth refuses health and statusFrom where children are not watched, or nobody writes the status.
+// checkHealth refuses health and statusFrom where children are not watched, or the status is not managed.
 func (p *parser) checkHealth(d *rawWatch) {
 	for _, field := range []string{"health", "statusFrom"} {
 		if d.Health == nil && field == "health" || d.StatusFrom == nil && field == "statusFrom" {

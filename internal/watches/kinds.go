@@ -29,7 +29,7 @@ type ContentKind struct {
 	CanBeInterrupted bool
 	// TracksObjects is true if the content knows which objects of a deleted CR still exist.
 	TracksObjects bool
-	// Once is true if run-once can run the content, and Previews if diff can tell what a run would change.
+	// Once is true if run-once can run the content, and Previews if diff can show the changes of a run.
 	Once, Previews bool
 
 	// marks reports whether a CR shows that this kind of content ran for it.

@@ -75,8 +75,9 @@ func (f *watchedKind) handleChange(before, after *strip.Object, initial bool) {
 	}
 }
 
-// writerOf returns who changed an object, with the fields that this client alone manages; "" if that is not known,
-// as with a write that leaves no time. Where two clients wrote in the same second, it is the one that did not write before.
+// writerOf returns the client that changed an object, with the fields that this client alone manages; ""
+// if it is not known, as after a write without a time. Of two clients that wrote in the same second, it is
+// the one that did not write before.
 func writerOf(before, after *strip.Object) string {
 	if before == nil || after == nil || before.Digest == after.Digest || len(after.Writers) == 0 {
 		return ""

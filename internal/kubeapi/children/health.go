@@ -114,7 +114,8 @@ func (c *Children) Health(watch schema.GroupVersionKind, name types.NamespacedNa
 	return found
 }
 
-// uncountedOf returns the kinds of children of a watch that do not count, with the reason. The caller must hold the lock.
+// uncountedOf returns the kinds of children of a watch that do not count, with the reason. The caller
+// must hold the lock.
 func (c *Children) uncountedOf(watch schema.GroupKind) (all []string) {
 	for kind, words := range c.uncounted {
 		if kind.watch == watch {

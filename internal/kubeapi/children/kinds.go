@@ -121,8 +121,8 @@ func (c *Children) watchFor(watch schema.GroupKind, kind Kind) *watchedKind {
 	return f
 }
 
-// watchKind returns the watched kind, and begins to watch it where nobody has. A resource is
-// kindOf in one version, because all versions have the same objects: the first one that was
+// watchKind returns the watched kind, and starts its watch if there is none. A resource is
+// watched in one version, because all versions have the same objects: the first one that was
 // asked for and that the API server serves. The caller must hold the lock.
 func (c *Children) watchKind(kind Kind) *watchedKind {
 	resource, now := kind.resource(), time.Now()
@@ -147,7 +147,7 @@ func (c *Children) watchKind(kind Kind) *watchedKind {
 	return f
 }
 
-// maintain stops watching the kinds that the API server refuses or that nobody uses any more.
+// maintain stops watching the kinds that the API server refuses, and unused ones.
 func (c *Children) maintain(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

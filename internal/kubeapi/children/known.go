@@ -17,13 +17,13 @@ import (
 type Known struct {
 	UID             types.UID
 	ResourceVersion string
-	// Content differs whenever somebody else than Kubernetes has changed the object or its owners.
+	// Content differs after each change of the object or its owners that Kubernetes itself did not make.
 	Content string
 }
 
 // Known returns the known state of an object, and the zero Known for one that is not there. live is
-// false where no informer sees all changes of such objects: then nothing is known yet. A kind that
-// is asked for is watched from then on, while somebody asks. kind is that of the resource.
+// false where no informer sees all changes of such objects: then nothing is known yet. Each
+// call keeps the kind watched for some time. kind is that of the resource.
 func (c *Children) Known(kind string, resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
 	store, live := c.liveStore(kind, resource, namespace)
 	if !live {

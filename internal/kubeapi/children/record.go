@@ -81,8 +81,8 @@ func (c *Children) saveRecord(ctx context.Context) {
 	}
 }
 
-// maxBackoff returns the longest pause after an error of the record. It is long after a refusal:
-// somebody has to change rights or content first. Other errors may pass at any time.
+// maxBackoff returns the longest pause after an error of the record. It is long after a refusal,
+// which lasts until rights or content change. Other errors may pass at any time.
 func maxBackoff(err error) time.Duration {
 	if isRefusal(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return refusedBackoff
@@ -90,7 +90,7 @@ func maxBackoff(err error) time.Duration {
 	return 30 * time.Second
 }
 
-// checkRecord reads the record once per recordCheck: somebody may have changed or deleted it.
+// checkRecord reads the record once per recordCheck, because it may have been changed or deleted.
 func (c *Children) checkRecord(ctx context.Context) {
 	c.mu.Lock()
 	due := c.recordRead && time.Since(c.lastRecordCheck) > c.timing.recordCheck
@@ -103,7 +103,7 @@ func (c *Children) checkRecord(ctx context.Context) {
 	}
 	recorded, err := c.options.Record.Load(ctx)
 	if err != nil {
-		return // The record may be unchanged. The next check tells.
+		return // The next check reads it.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

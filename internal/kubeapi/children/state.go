@@ -19,8 +19,8 @@ import (
 const stateTimeout = 10 * time.Second
 
 // State returns a text that differs whenever one of the objects differs: it has their UIDs and
-// generations, or resource versions, and digests of the watch's StatusFields, but no content. A kind that the API server does not let
-// the manager read is part of the text. State waits for the kinds that have only been watched
+// generations, or resource versions, and digests of the watch's StatusFields, but no content. A kind
+// that the manager may not read is part of the text. State waits for the kinds that have only been watched
 // for a short time, and returns "" if their objects are still unknown after that. The CR is
 // notified once all of the objects are known.
 func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) string {

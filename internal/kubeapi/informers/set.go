@@ -33,7 +33,7 @@ const (
 	Live State = "live"
 	// Failing is the state after a list or watch has failed, until the informer lists and watches again.
 	Failing State = "failing"
-	// Ended is the state of a stopped informer: nobody uses it, or the Set has ended.
+	// Ended is the state of a stopped informer: it is unused, or the Set has ended.
 	Ended State = "ended"
 )
 

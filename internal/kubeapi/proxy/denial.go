@@ -36,9 +36,10 @@ func (a *answerWriter) Write(b []byte) (int, error) {
 	return a.cancelableWriter.Write(b)
 }
 
-// reportDenial tells the session of a request that was refused because its account lacks a right. A
-// 403 may have other reasons: a quota, a webhook, a namespace that goes, confinement. The authorizer's message, as JSON or Protobuf, has the verb; all else is taken
-// from the request, because the message also has names that its client chose.
+// reportDenial reports a request to the session that was refused because its account lacks a right. A
+// 403 may have other reasons: a quota, a webhook, a namespace that is being deleted, confinement. The
+// authorizer's message, as JSON or Protobuf, has the verb. All else comes from the request, because
+// the message also has names that its client chose.
 func (a *answerWriter) reportDenial(q *request) {
 	if !a.forbidden() || q.session.Denied == nil || !q.info.IsResourceRequest || q.impersonates() {
 		return

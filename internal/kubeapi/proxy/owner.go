@@ -23,8 +23,8 @@ const (
 	maxDrainBytes = 16 << 20
 )
 
-// addOwner adds the owner, and the labels of the session, to the object that the request writes. It looks up the live object if
-// the decision needs that. If the look-up fails, the request is refused.
+// addOwner adds the owner, and the labels of the session, to the object that the request
+// writes. It looks up the live object if the decision needs that. If the look-up fails, the request is refused.
 func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	ok, err := p.canHaveOwner(q)
 	if err != nil || !ok {

@@ -73,7 +73,7 @@ type Options struct {
 // RequestObserver is called for each request of a run, and ended at its end, with the status code of the response.
 type RequestObserver func(session *access.Session, info *apirequest.RequestInfo) (ended func(code int))
 
-// Fence tells whether this manager is still the leader.
+// Fence knows whether this manager is still the leader.
 type Fence interface {
 	// Held reports whether this manager surely holds its lease.
 	Held() bool
@@ -89,7 +89,7 @@ type Proxy struct {
 	resolver     apirequest.RequestInfoResolver
 	upstream     *upstream.Upstream
 	injectOwner  bool
-	// impersonates is true where the manager's own credentials impersonate somebody.
+	// impersonates is true where the manager's own credentials impersonate an account.
 	impersonates bool
 	isConfined   func(access.Owner) bool
 	fence        Fence

@@ -110,7 +110,7 @@ func checkSlash(_ http.ResponseWriter, q *request) error {
 	return refusal(http.StatusBadRequest, `%s %s ends with a slash: is the name of an object or a namespace empty, "." or ".."?`, q.Method, q.URL.Path)
 }
 
-// impersonatePrefix is that of the headers by which a client acts as somebody else.
+// impersonatePrefix is that of the headers by which a client acts as another account.
 const impersonatePrefix = "impersonate-"
 
 // checkImpersonation refuses a request that would reach the API server with more rights than its
@@ -135,7 +135,7 @@ func (p *Proxy) checkImpersonation(_ http.ResponseWriter, q *request) error {
 	return nil // The API server judges whether the manager may impersonate.
 }
 
-// impersonation returns the name of a header by which the client acts as somebody else; "" if there is none.
+// impersonation returns the name of a header by which the client acts as another account; "" if there is none.
 func impersonation(header http.Header) string {
 	for name := range header {
 		if strings.HasPrefix(strings.ToLower(name), impersonatePrefix) {

@@ -202,7 +202,7 @@ func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
 	}
 }
 
-// isForeign reports whether somebody else than the CR's runs made the change. It forgets the
+// isForeign reports whether the CR's runs did not make the change. It forgets the
 // writes that the watch has reached. The caller must hold the lock.
 func (l *Ledger) isForeign(cr CR, change Change) bool {
 	identified := l.isIdentified(cr, change)

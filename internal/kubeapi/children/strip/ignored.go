@@ -11,7 +11,7 @@ import (
 // ignoredParts are the parts of an object, beside its status, that Kubernetes' own controllers,
 // the scheduler or the API server write after its creation. A change of them is not drift.
 //
-// A controller's change of the content is drift if somebody asked for it: replicas by an
+// A controller's change of the content is drift if it was asked for: replicas by an
 // autoscaler, the deletion of a finished Job.
 type ignoredParts struct {
 	labels, annotations, finalizers []string

@@ -35,8 +35,9 @@ const (
 	maxWriterText, maxFieldsBytes = 256, 64 << 10
 )
 
-// writersOf returns the clients that wrote the object last, and when. Managed fields have the time in seconds, and none of
-// a write that only removed fields, began a deletion, or came by the subresource scale.
+// writersOf returns the clients that wrote the object last, and when. Managed fields have the
+// time in seconds. They do not show a write that only removed fields, began a deletion, or used the
+// subresource scale.
 func writersOf(entries []metav1.ManagedFieldsEntry) (writers []Writer, written int64) {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" || e.Time == nil })
 	var last metav1.Time

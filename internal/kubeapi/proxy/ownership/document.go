@@ -39,7 +39,8 @@ func (d *document) namesOwner(t Target) bool {
 	return err == nil && t.hasOwnerAnnotations(annotations) && !slices.ContainsFunc(owners, t.isReferenceToOwner)
 }
 
-// isOfRelease reports whether an apply makes the object the release's, so that it gets the reference whatever the live object has.
+// isOfRelease reports whether an apply makes the object the release's. It then gets the reference
+// whatever the live object has.
 func (d *document) isOfRelease(t Target) bool {
 	desired := metadata(d.object)
 	keeps, err := keepsItself(desired)
