@@ -16,8 +16,7 @@ import (
 // in YAML. The error text quotes that line; the LF keeps the values out of it.
 const preamble = "\t\n"
 
-// Encode wraps an untrusted string in these; Ansible's decoder unwraps it and marks
-// the string.
+// Encode wraps an untrusted string in these; Ansible's decoder unwraps and tags it.
 const (
 	unsafeOpen  = `{"__ansible_unsafe":`
 	unsafeClose = `}`

@@ -50,7 +50,7 @@ type templates struct {
 	seen map[string]bool // files
 }
 
-// read is a visitor that never fails, but for fs.SkipAll.
+// read is a visitor whose only error is fs.SkipAll.
 func (t *templates) read(path, name string, info fs.FileInfo) error {
 	whole := filepath.Ext(path) == ".j2" || strings.Contains("/"+name, "/templates/")
 	switch {

@@ -27,8 +27,8 @@ func walkWithout(skip func(path string, isDir bool) bool, path string, visit vis
 type walker struct {
 	visit visitor
 	skip  func(path string, isDir bool) bool
-	// openDirs are the directories on the way to the current one. A link to one of them is
-	// not followed, because it would never end.
+	// openDirs are the directories on the way to the current one. A walk through a link to
+	// one of them would never end.
 	openDirs map[string]bool
 }
 

@@ -96,7 +96,7 @@ func render(value any) string {
 
 // stabilize replaces the parts that differ between two runs with the same failure. These are names
 // of temporary files, ids of processes and jobs, addresses of objects, local ports, times and
-// durations, and the headers that an API server sends anew with each response.
+// durations, and headers that differ in each response of an API server.
 func stabilize(text string) string {
 	text = temporaryDir.ReplaceAllLiteralString(text, "ansible-tmp-…")
 	text = localTemp.ReplaceAllLiteralString(text, "ansible-local-…")

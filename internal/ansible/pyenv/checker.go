@@ -18,7 +18,7 @@ const (
 	// retryInterval is how long a failure is returned again for an environment that has not
 	// changed. After that Check tries again, because memory or disk may have been short.
 	retryInterval = 10 * time.Second
-	// maxInspections is how often an environment is inspected that changes meanwhile.
+	// maxInspections is how often an environment is inspected that changes during inspections.
 	maxInspections = 3
 )
 

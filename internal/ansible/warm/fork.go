@@ -26,7 +26,7 @@ const (
 	outdatedPrefix = "outdated "
 )
 
-// ofOneRun returns the variables that differ from run to run; each fork resolves them anew.
+// ofOneRun returns the variables that differ from run to run; each fork resolves them again.
 // server/ensign_warm/environment.py has the same, and the variables that ansible-runner sets for
 // the playbook.
 func ofOneRun() []string {

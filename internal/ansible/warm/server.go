@@ -182,7 +182,7 @@ func (s *Server) note(served bool) (repeated bool) {
 	return repeated
 }
 
-// off tells of a mechanism that is off, and why.
+// off reports a mechanism that is off, and why.
 func (s *Server) off(mechanism, cause string, _ bool) {
 	s.OnOff(mechanism)
 	s.Logger.Info("WARNING: a mechanism of warm runs is off, because something that it needs is not installed; runs take longer", "mechanism", mechanism, "cause", cause)

@@ -115,7 +115,7 @@ func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 	return r.install(ctx)
 }
 
-// run is one order at work.
+// run executes one order.
 type run struct {
 	order.Order
 

@@ -77,8 +77,8 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 	return all, nil
 }
 
-// render returns the text of each template of the chart. The chart is loaded anew: Helm changes the
-// one that it is given.
+// render returns the text of each template of the chart. It loads the chart again because Helm
+// changes the one that it gets.
 func (r *run) render(ctx context.Context, options common.ReleaseOptions) (map[string]string, error) {
 	c, err := loader.Load(r.Chart)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// replaceCRDs applies the definitions of the chart's directory crds.
+// replaceCRDs applies the CRDs of the chart's directory crds.
 func (r *run) replaceCRDs() error {
 	for _, crd := range r.chart.CRDObjects() {
 		resources, err := r.config.KubeClient.Build(bytes.NewReader(crd.File.Data), false)

@@ -21,7 +21,8 @@ import (
 
 // base returns a manifest from which Helm can start, where there is no record: with the identities of the objects
 // that the ledger names, or else of those of the manifests that are children of the CR. The manifests may be
-// anybody's, so nothing else of them is used. An object belongs to the release only with its marks.
+// anybody's, so nothing else of them is used. An object belongs to the release only if it has Helm's
+// label and annotations.
 func (r *run) base(ctx context.Context, manifests []string) (string, error) {
 	var named []*unstructured.Unstructured
 	for _, one := range r.Base {
@@ -119,8 +120,8 @@ func (r *run) refuseOthers(ctx context.Context) error {
 	return nil
 }
 
-// dryRun returns the release that the action will make. The chart is loaded anew: Helm changes the
-// one that it is given.
+// dryRun returns the release that the action will make. It loads the chart again because Helm
+// changes the one that it gets.
 func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
 	chart, err := loader.Load(r.Chart)
 	if err != nil {

@@ -168,8 +168,8 @@ func collect(c *chart.Chart, into map[string]string) {
 	}
 }
 
-// helmsOrder is the order in which Helm reads templates: of two definitions with one name, the one in
-// the later file counts.
+// helmsOrder is the order in which Helm reads templates: if two have one name, the one in the later
+// file counts.
 func helmsOrder(a, b string) int {
 	if deeper := strings.Count(b, "/") - strings.Count(a, "/"); deeper != 0 {
 		return deeper

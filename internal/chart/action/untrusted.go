@@ -44,7 +44,7 @@ func learnUntrusted(texts []order.Text) (all []untrusted) {
 }
 
 // core returns a text without blanks, quotes and backslashes: indent, nindent, trim, quote and toYaml
-// change nothing else of a text, but for the mark of a literal.
+// change nothing else of a text, except the indicator of a literal.
 func core(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || strings.ContainsRune("\"'\\`", r) {

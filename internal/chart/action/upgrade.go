@@ -81,7 +81,7 @@ func (r *run) deployed() (*records.Release, error) {
 	return records.Of(found)
 }
 
-// rollback brings back the deployed revision, if there is one.
+// rollback rolls back to the deployed revision, if there is one.
 func (r *run) rollback() error {
 	deployed, err := r.deployed()
 	if deployed == nil {

@@ -105,7 +105,7 @@ func parse(files []File, isArchive bool) (*chart.Chart, error) {
 	}
 	var buffered []*archive.BufferedFile
 	for _, f := range files {
-		data := bytes.TrimPrefix(f.Data, []byte("\xef\xbb\xbf")) // As Helm does: a byte order mark.
+		data := bytes.TrimPrefix(f.Data, []byte("\xef\xbb\xbf")) // Helm drops the BOM, too.
 		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: data})
 	}
 	return loader.LoadFiles(buffered)

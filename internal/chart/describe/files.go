@@ -156,7 +156,7 @@ func read1(file *os.File, left *budget) (data []byte, err error) {
 	if err := left.take(info.Size()); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(file, info.Size())) // It may grow meanwhile.
+	return io.ReadAll(io.LimitReader(file, info.Size())) // It may grow while it is read.
 }
 
 // irregular returns the error for an entry that is neither a file nor a directory.

@@ -72,7 +72,7 @@ func again[T any](value any, to *T) {
 	}
 }
 
-// definitions returns the definitions in the directory crds of a chart and of those it depends on.
+// definitions returns the CRDs in the directory crds of a chart and of its dependencies.
 func definitions(c *chart.Chart) (found []Definition) {
 	for _, file := range c.CRDObjects() {
 		for document := range bytes.SplitSeq(append([]byte("\n"), file.File.Data...), []byte("\n---")) {

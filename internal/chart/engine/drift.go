@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// The reasons of the Events that tell of objects.
+// The reasons of the Events about objects.
 const (
 	eventRepaired = "Repaired"
 	eventDrifted  = "Drifted"
@@ -38,7 +38,7 @@ func (w *work) detector(f *found) *objects.Detector {
 	}
 }
 
-// repair brings back the objects that have drifted. One that cannot be brought back hides no other.
+// repair repairs the objects that have drifted. An error for one does not stop the others.
 func (w *work) repair(ctx context.Context, f found) content.Result {
 	repaired, err := w.detector(&f).Repair(ctx, f.compared.Drifted)
 	if len(repaired) > 0 {

@@ -84,7 +84,7 @@ type work struct {
 	finalizing bool
 	// gone is true if the CR is, without its finalizer's success.
 	gone bool
-	// requested is true if somebody has asked for the run: the chart is rendered anew.
+	// requested is true if a user asked for the run: the chart is rendered again.
 	requested bool
 	// namespace and name are the release's.
 	namespace, name string
@@ -140,7 +140,7 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	err = w.prepareValues(r)
 	switch {
 	case errors.Is(err, values.ErrChart):
-		w.fault = err // Not the CR's: the next run may find the chart mended.
+		w.fault = err // Not the CR's: the chart may be fixed before the next run.
 	case err != nil:
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
@@ -240,7 +240,7 @@ func (w *work) place(ctx context.Context) (result content.Result, over bool) {
 }
 
 // lookAndRestate looks at the release, and corrects states of its records that others have changed, or that Helm
-// could not write: it goes on without an error if it cannot mark the former revision as superseded.
+// could not write: Helm ignores an error when it sets the former revision to superseded.
 func (w *work) lookAndRestate(ctx context.Context, job content.Job) (found, error) {
 	found, err := w.lookOnce(ctx, job)
 	if err == nil && (found.State == release.InSync || found.State == release.Drifted) {

@@ -10,9 +10,9 @@ import (
 )
 
 // findBase completes the order for a release whose record is lost. Helm starts from the names of the
-// objects in the ledger, and runs no hooks: it cannot be known what they would go on from. If none of the
-// objects is there any more, as after Helm's command has uninstalled the release, it is installed anew; where
-// there is no record either, as after one that could not be written, the ledger begins anew, too.
+// objects in the ledger, and runs no hooks, because the state that they would start from is unknown. If
+// all objects are gone, as after `helm uninstall`, the release is installed again. Where there is no
+// record either, as after one that could not be written, the ledger begins again, too.
 func (w *work) findBase(ctx context.Context, f found, o *order.Order) error {
 	there, left := false, false
 	for revision, record := range f.history.Kept() {

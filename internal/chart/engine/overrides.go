@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
-// eventOverrides is the reason of the Events that tell of overrideValues.
+// eventOverrides is the reason of the Events about overrideValues.
 const eventOverrides = "OverrideValuesInUse"
 
 // maxAction is the API's limit for the action of an Event, in bytes. The action differs for

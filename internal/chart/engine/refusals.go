@@ -33,7 +33,7 @@ func (w *work) refusedBefore() *content.Outcome {
 	return content.Refusal(content.ReasonInvalidSpec, errors.New(last.message))
 }
 
-// rememberRefusal keeps an outcome that only a change of the CR mends.
+// rememberRefusal keeps an outcome that only a change of the CR can fix.
 func (w *work) rememberRefusal(outcome content.Outcome) {
 	if outcome.Reason != content.ReasonInvalidSpec || w.values == nil {
 		return

@@ -122,7 +122,7 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 }
 
 // unlessNever returns the error of a read that was forbidden; nil if the account can have made no such
-// object: an operator with rights in some namespaces must not wait for ever.
+// object: an operator with rights in some namespaces must not wait forever.
 func (w *work) unlessNever(ctx context.Context, f found, one *unstructured.Unstructured, err error) error {
 	kind := one.GroupVersionKind()
 	mapping, mapErr := w.engine.Mapper.RESTMapping(kind.GroupKind(), kind.Version)

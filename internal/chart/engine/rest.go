@@ -156,7 +156,7 @@ func (w *work) basis() [sha256.Size]byte {
 }
 
 // known returns the informers' states of the records of the release and of the objects; false if
-// not all of them are followed.
+// not all of them are watched.
 func (w *work) known(places []place) (records map[string]Known, objects []Known, live bool) {
 	informers := w.engine.Informers
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")

@@ -79,8 +79,8 @@ func (f found) labelled(ctx context.Context, client metadata.Interface, kind lis
 	return list.Items, nil
 }
 
-// isReleases reports whether the object goes with the release. Definitions of a chart's directory crds,
-// which have no marks of the release, outlive it: others may have objects of theirs.
+// isReleases reports whether the object goes with the release. CRDs of a chart's directory crds, which
+// do not have Helm's annotations, outlive it: other clients may have objects of these kinds.
 func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
 	isDefinition := kind.resource.Group == "apiextensions.k8s.io" && kind.resource.Resource == "customresourcedefinitions"
 	return !isDefinition || release.Marked(one, w.namespace, w.name)

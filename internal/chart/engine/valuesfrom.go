@@ -184,9 +184,9 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	return result
 }
 
-// maskPrevious hides the texts of the values of the last revision, and of the deployed one, whose objects are live, that
-// are not among the present ones: they may be the values of a Secret then. now is the CR's spec where the others are
-// not known.
+// maskPrevious hides the texts in the values of the last and of the deployed revision that are not in the
+// present values: they may be former values of a Secret. now is the CR's spec where the present values
+// are not known.
 func (w *work) maskPrevious(h release.History, now map[string]any) {
 	if !w.secret() {
 		return

@@ -46,8 +46,8 @@ type Store struct {
 	Namespace, Prefix string
 
 	mu sync.Mutex
-	// memory has the entries of attempts that are at work, so that these are not read again, by the UIDs of
-	// their CRs. Without ConfigMaps it has all.
+	// memory has the entries of running attempts by the UIDs of their CRs, so that these are not read
+	// again. Without ConfigMaps it has all.
 	memory map[string]*Entry
 }
 

@@ -137,7 +137,7 @@ func (d *Detector) apply(ctx context.Context, client dynamic.ResourceInterface, 
 // errNoName is the refusal of an object that only has a generateName: its name is not known.
 var errNoName = &apierrors.StatusError{ErrStatus: metav1.Status{Code: 400, Reason: noName, Message: "it has no name, only a generateName"}}
 
-// compare adds the differences of an object. It returns the live one where that is sure.
+// compare adds the differences of an object. It returns the live object where it knows that.
 func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructured, found *Found) (live *unstructured.Unstructured, err error) {
 	if desired.GetName() == "" {
 		return nil, errNoName

@@ -15,7 +15,7 @@ const nameless = "resource name may not be empty"
 // unchangeable matches the API server's errors about fields that cannot be changed.
 var unchangeable = regexp.MustCompile(` is invalid: (?s:.*)(immutable|updates to .* are forbidden|may not change|(cannot|can not|can't) (be )?changed?)`)
 
-// explainedError is an error whose text is short and says what mends it.
+// explainedError is an error with a short text that names the remedy.
 type explainedError struct {
 	error
 

@@ -92,8 +92,8 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 }
 
 // fillNulls gives nulls, by which the chart, as before, says nothing of a field, the live value where the field has
-// one, and reports whether there are any. A default of the cluster may be such a value, as the class of a claim is,
-// which nobody can remove. The applier may own it, so that an apply without the field would remove it.
+// one, and reports whether there are any. Such a value may be a default of the cluster that nobody can remove,
+// as the class of a PVC. The applier may own it, so that an apply without the field would remove it.
 func fillNulls(desired, before, live any) (filled bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -115,8 +115,8 @@ func fillNulls(desired, before, live any) (filled bool) {
 	return filled
 }
 
-// counterpartOf returns the entry of a list that is the one of another list; nil if there is none, or nothing
-// but the place says so in lists of different lengths.
+// counterpartOf returns the entry of list that corresponds to an entry of desired; nil if there is none, or
+// if only the position could tell, in lists of different lengths.
 func counterpartOf(desired []any, i int, list []any) any {
 	fields, _ := desired[i].(map[string]any)
 	_, named := fields["name"].(string)
@@ -126,7 +126,7 @@ func counterpartOf(desired []any, i int, list []any) any {
 	return nil
 }
 
-// addFields gives an object the fields of the live one that the chart neither says nor said, at any depth.
+// addFields copies the fields from the live object that the chart neither has nor had, at any depth.
 func addFields(desired, before, live any) {
 	wanted, isWanted := desired.(map[string]any)
 	there, isThere := live.(map[string]any)

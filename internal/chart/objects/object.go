@@ -55,7 +55,7 @@ func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) str
 	return owners[0].Kind + " " + owners[0].Name
 }
 
-// mark sets Helm's label and annotations on an object of the release.
+// mark sets Helm's label and annotations on an object.
 func (a *Applier) mark(object *unstructured.Unstructured) {
 	labels, annotations := Marks(a.Namespace, a.Name)
 	object.SetLabels(with(object.GetLabels(), labels))

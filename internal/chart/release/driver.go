@@ -35,7 +35,7 @@ type Driver struct {
 
 	helm *driver.Secrets
 	mu   sync.Mutex // of Known
-	// uninstalling is true while an uninstallation is at work.
+	// uninstalling is true during an uninstallation.
 	uninstalling atomic.Bool
 }
 

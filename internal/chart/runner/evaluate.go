@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/process"
 )
 
-// timeout bounds orders that change nothing: templates may loop for ever.
+// timeout bounds orders that change nothing: templates may loop forever.
 const timeout = time.Minute
 
 // Evaluate has chart-exec evaluate templates of the author of a watch, with the manager's

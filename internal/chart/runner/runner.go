@@ -145,7 +145,7 @@ func crash(dir *rundir.Dir) string {
 }
 
 // dropped are the variables of the manager that no run gets: they would bypass the API
-// proxy, steer Helm, or are limits of the manager's own process.
+// proxy, configure Helm, or are limits of the manager's own process.
 var dropped = []string{"KUBERNETES_SERVICE_*", "KUBECONFIG", "HELM_*", "GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK", "JOB_ID"} //nolint:gochecknoglobals // A table.
 
 func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {

@@ -21,7 +21,7 @@ import (
 )
 
 // check checks the values as the chart will see them: its dependencies, and each values.schema.json. author
-// are those that no CR can change. An error is a FaultError if no change of a CR mends it.
+// are those that no CR can change. An error is a FaultError if no change of a CR can fix it.
 func (s *Source) check(c *chart.Chart, values, author map[string]any) error {
 	found, err := s.violations(c, values)
 	if errors.Is(err, ErrChart) || err == nil && len(found) == 0 {

@@ -68,7 +68,7 @@ func (s *Source) load() (*loaded, error) {
 	if l.digest, err = chartDigest(c); err != nil {
 		return nil, fmt.Errorf("digest the chart: %w", err)
 	}
-	if files != unknownFiles && fingerprintOf(s.watch.Path, s.now()) == files { // Nobody wrote the files meanwhile.
+	if files != unknownFiles && fingerprintOf(s.watch.Path, s.now()) == files { // The files did not change during the load.
 		s.loaded = l
 	}
 	return l, nil

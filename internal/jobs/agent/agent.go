@@ -31,8 +31,8 @@ const (
 	relayPatience = time.Minute
 	// drainTimeout is how long after the run a manager may be away while the agent sends the rest.
 	drainTimeout = time.Minute
-	// maxAnswer bounds the response to a claim. It has the variables of the run, which no more
-	// than a CR of 1.5 MiB and its vars go into.
+	// maxAnswer bounds the assignment. It has the run's variables: a CR of at most 1.5 MiB and
+	// the watch's vars.
 	maxAnswer = 64 << 20
 )
 
@@ -98,7 +98,7 @@ type agent struct {
 
 var errTaken = errors.New("another pod of the Job executes the run")
 
-// claim gets the assignment of this pod from the manager that has its Job.
+// claim gets this pod's assignment from the manager that has its Job.
 func (a *agent) claim(ctx context.Context) (wire.Assignment, error) {
 	for {
 		token, err := os.ReadFile(a.options.TokenFile) // The kubelet renews it.
@@ -124,7 +124,7 @@ func (a *agent) claim(ctx context.Context) (wire.Assignment, error) {
 	}
 }
 
-// pause waits, and returns false if ctx ends meanwhile.
+// pause waits for d; false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

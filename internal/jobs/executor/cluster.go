@@ -171,7 +171,7 @@ func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) err
 	err := c.jobs().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationForeground),
 	})
-	if apierrors.IsConflict(err) { // The Job is another's by now, or somebody changed it meanwhile.
+	if apierrors.IsConflict(err) { // Another Job has the name by now, or the Job has changed.
 		if there, lookErr := c.jobs().Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(lookErr) || lookErr == nil && there.UID != uid {
 			err = nil
 		}

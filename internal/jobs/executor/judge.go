@@ -17,7 +17,7 @@ import (
 const queueLabel = "kueue.x-k8s.io/queue-name"
 
 // silentFor is how long the agent of a running pod may take to claim its run, and a pod to be seen, before
-// people are told.
+// progress says so.
 const silentFor = 10 * time.Second
 
 // clockSkew is how far the clock of the Job controller may be ahead of this one.

@@ -157,8 +157,8 @@ func away(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// awayWriter marks the proxy's refusal when this manager ceases to lead during a request, so that
-// the agent sends the request to the next leader.
+// awayWriter adds AwayHeader to the proxy's refusal when this manager ceases to lead during a
+// request, so that the agent sends the request to the next leader.
 type awayWriter struct {
 	http.ResponseWriter
 

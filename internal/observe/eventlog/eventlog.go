@@ -117,8 +117,8 @@ func (l *Log) failureCount(run content.Run, e jobevent.Event, out outcome) int {
 	return l.failures.count(run, jobevent.FailureMessage(e))
 }
 
-// showsBlock reports whether the log shows the block of a failure that this many runs in a row
-// have had.
+// showsBlock reports whether the log shows the task output of a failure that this many runs in a
+// row have had.
 func (l *Log) showsBlock(times int) bool { return times == 1 || l.options.Level == Everything }
 
 // Forget drops the failures of a deleted CR.
@@ -203,7 +203,7 @@ func (l *Log) withBlock(values []any, text string) []any {
 	return values
 }
 
-// writeBlock writes a block in one Write. Like the log's lines, it has nowhere to report an error.
+// writeBlock writes task output in one Write. Like the log's lines, it has nowhere to report an error.
 func (l *Log) writeBlock(run content.Run, text string) {
 	if l.options.JSON || l.options.Blocks == nil || l.options.Level == Nothing || text == "" {
 		return

@@ -141,7 +141,7 @@ func (r *reviewer) review(req *http.Request) (status int, err error) {
 	case <-ctx.Done():
 		return http.StatusServiceUnavailable, nil
 	}
-	if status, known := r.known(key); known { // Another request asked meanwhile.
+	if status, known := r.known(key); known { // Another request asked first.
 		return status, nil
 	}
 	status, err = r.ask(ctx, asked)

@@ -31,7 +31,7 @@ type Traces struct {
 	live map[subject]trace.Span
 }
 
-// subject names a CR by the fields of content.Run. A CR has at most one live run.
+// subject names a CR by the fields of content.Run. A CR has at most one run at a time.
 type subject struct {
 	watch  schema.GroupVersionKind
 	object string
@@ -61,7 +61,7 @@ func (t *Traces) Trace(ctx context.Context, run content.Run) (traced context.Con
 	return ctx, span.SpanContext().TraceID().String()
 }
 
-// below returns a context in which spans belong to the CR's live run; false if there is none.
+// below returns a context in which spans belong to the CR's current run; false if there is none.
 func (t *Traces) below(watch schema.GroupVersionKind, object string) (context.Context, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -113,7 +113,7 @@ func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
-// readTable returns the process table without processes that ended meanwhile.
+// readTable returns the process table without processes that ended while it was read.
 func readTable() []proc {
 	entries, err := retryShortage(func() ([]os.DirEntry, error) { return os.ReadDir("/proc") })
 	if err != nil {

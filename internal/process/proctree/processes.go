@@ -25,9 +25,9 @@ const (
 // parent ends.
 type processes struct {
 	marks  []string     // processes with one of these environment entries are members
-	since  uint64       // when the first member started; marks of earlier processes do not count
+	since  uint64       // when the first member started; earlier processes are not members
 	spared map[int]bool // pids that are never members
-	// alien reports that a process with a mark is not a member. It may be nil.
+	// alien reports that a process with such an entry is not a member. It may be nil.
 	alien func(pid int) bool
 	known map[identity]bool // the members found so far
 	table []proc            // the process table as it was read last
@@ -99,7 +99,7 @@ func (sent sentSignals) send(members []proc, signal syscall.Signal) int {
 
 // stopMembers stops all members and returns them. Otherwise a member could start a process
 // after the process table was read, and then end by the signal: the new process would have
-// no parent by which it is found, and perhaps no mark.
+// no parent by which it is found, and perhaps none of the environment entries.
 //
 // A reading in which all members are stopped does not suffice: one of them may have started a
 // process after the names of the table were read, and have stopped before its own entry was. The

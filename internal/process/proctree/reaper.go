@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// These variables mark the processes of all runs. JOB_ID marks those of one run.
+// All processes of runs have these variables. JOB_ID identifies the run.
 const (
 	rootVariable     = "ENSIGN_RUN_ROOT"
 	instanceVariable = "ENSIGN_MANAGER"

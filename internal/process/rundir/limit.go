@@ -93,8 +93,8 @@ func (s *usage) limitPerCR() int64 {
 	return s.limit / crShare
 }
 
-// updateArtifacts removes the oldest artifacts of a CR without a live run until keep are
-// left (none if keep is 0), updates the usage and enforces the limit.
+// updateArtifacts keeps the newest artifacts, as many as keep says, of a CR that is not running,
+// updates the usage and enforces the limit.
 func (r *Root) updateArtifacts(uid string, artifacts *os.Root, keep int) error {
 	s := &r.usage
 	s.mu.Lock()

@@ -53,8 +53,8 @@ func holderOf(lock *os.File) string {
 }
 
 // waitForLock retries because of a predecessor that was killed while it was starting a
-// process: that process holds the lock until it executes its program, and has no mark by
-// which it could be ended before.
+// process: that process holds the lock until it executes its program, and lacks until then the
+// variables by which it could be ended.
 func waitForLock(file *os.File) error {
 	timeout := time.After(lockTimeout)
 	for {

@@ -128,7 +128,7 @@ func (r *Root) Sweep(keep func(uid string) bool) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// startRun reports whether the CR had no run, and marks it as having one.
+// startRun notes that the CR is running, and reports whether it was not.
 func (r *Root) startRun(uid string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

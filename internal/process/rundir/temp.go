@@ -32,16 +32,16 @@ var processTempName = regexp.MustCompile(`^(ansible_.+_payload_|pymp-|tmp)[a-z0-
 
 // temp describes the temporary directory that runs share.
 type temp struct {
-	// candidates were in the directory when the runs in waitFor, and no others, were live. So
-	// these runs or earlier ones made them.
+	// candidates were in the directory when only the runs in waitFor were running. So these runs
+	// or earlier ones made them.
 	candidates []string
 	waitFor    map[string]bool
 }
 
-// clearTemp is called with mu locked when a run of the CR has ended. If no run is live, it
-// removes everything but the caches. If there always is a live run, files of killed
-// processes would fill the disk; so files of one process are removed when all runs have
-// ended that may have made them.
+// clearTemp is called with mu locked when a run of the CR has ended. If nothing is running, it
+// removes everything but the caches. If something always runs, files of killed processes would
+// fill the disk; so files of one process are removed when all runs have ended that may have
+// made them.
 func (r *Root) clearTemp(ended string) error {
 	delete(r.temp.waitFor, ended)
 	if len(r.running) > 0 && len(r.temp.waitFor) > 0 {

@@ -158,8 +158,8 @@ func (c *Client) ReplaceCRDs(crds kube.ResourceList) error {
 	return err
 }
 
-// apply applies an object, and makes it the live one. before is the chart's former text of it; nil
-// if there is none.
+// apply applies an object, and replaces target by the live object. before is the object as the chart
+// had it before, or nil.
 func (c *Client) apply(target, before *resource.Info, o objects.Options) (objects.Result, error) {
 	want, err := objectOf(target.Object)
 	if err != nil {

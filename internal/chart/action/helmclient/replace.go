@@ -23,7 +23,7 @@ import (
 // and no data goes with them.
 func (c *Client) replace(originals, targets kube.ResourceList) error {
 	var errs []error
-	var unchangeable []*resource.Info // the live ones
+	var unchangeable []*resource.Info // as they are in the cluster
 	for _, target := range targets {
 		_, refusal := c.apply(target, originals.Get(target), objects.Options{DryRun: true})
 		if !apierrors.IsInvalid(refusal) {
