@@ -190,7 +190,7 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 				{"", "Unschedulable: 0/2", "Running reconciliation, waiting: Unschedulable: 0/2", PhaseWaiting},
 				{"pod p", "", "Running reconciliation in pod p", PhaseRunning},
 			} {
-				attempt.Placed(step.place, step.waits)
+				attempt.Located(step.place, step.waits)
 				time.Sleep(3 * time.Second)
 				wantEqual(t, step.want, shown())
 				wantPhase(t, b, step.want, step.phase)

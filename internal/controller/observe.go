@@ -28,7 +28,7 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 			log.FromContext(ctx).Error(errPanicked, "the content panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		}
 		for _, o := range r.Observers {
-			o.RunEnded(job.Run, result, cmp.Or(result.Account.Took, r.Clock.Now().Sub(started)))
+			o.RunEnded(job.Run, result, cmp.Or(result.Account.Duration, r.Clock.Now().Sub(started)))
 		}
 	}()
 	result = work.Run(ctx, job)

@@ -42,7 +42,7 @@ func (p *progress) begin(task string, now time.Time) {
 	p.changes++
 }
 
-// placed is content.Job.Placed.
+// placed is content.Job.Located.
 func (p *progress) placed(place, waits string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -76,7 +76,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	}
 	defer grant.Revoke()
 	at := newProgress(func(to Phase) { r.states.move(a.entry, to) })
-	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Placed: at.placed, Denied: grant.Denied}
+	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Located: at.placed, Denied: grant.Denied}
 	if result, settled := r.settled(runCtx, a, func() (content.Result, bool) { return a.work.Settled(runCtx, job) }); settled {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil

@@ -74,7 +74,7 @@ func waitsUntil(t trigger, st *state) (until time.Time, empty bool) {
 // failing reports whether the last run failed, so that the next one is due after a pause, whatever
 // triggers it.
 func (st *state) failing() bool {
-	return st.last != nil && !st.last.refused && !st.last.Waits && st.last.Outcome.Verdict == content.Failed && !st.due.IsZero()
+	return st.last != nil && !st.last.refused && !st.last.WaitingForObject && st.last.Outcome.Verdict == content.Failed && !st.due.IsZero()
 }
 
 // throttle is the bucket of a CR: the runs that took a token, less those that a quiet time gave

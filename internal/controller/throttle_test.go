@@ -44,7 +44,7 @@ func TestWhatTheThrottleHoldsBack(t *testing.T) {
 		writer writerOf
 		want   decision
 	}{
-		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.Waits = drift, true }), writerOf{}, decision{run, bySelfOrChild, time.Time{}, true}},
+		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.WaitingForObject = drift, true }), writerOf{}, decision{run, bySelfOrChild, time.Time{}, true}},
 		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
 		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},
 		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{throttled, bySelfOrChild, soon, false}},

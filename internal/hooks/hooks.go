@@ -213,9 +213,9 @@ func (h *Hooks) explained(refused *content.Outcome, cr *unstructured.Unstructure
 	if len(makers) == 0 || refused.Reason != content.ReasonInvalidSpec {
 		return refused
 	}
-	said := *refused
-	said.Message = content.Shown(said.Message + "\n" + strings.Join(makers, " and ") + " of the operator's program made these values of the resource. Their keys are those of the spec, such as logLevel for the variable log_level")
-	return &said
+	outcome := *refused
+	outcome.Message = content.Shown(outcome.Message + "\n" + strings.Join(makers, " and ") + " of the operator's program made these values of the resource. Their keys are those of the spec, such as logLevel for the variable log_level")
+	return &outcome
 }
 
 // guard calls a function of the author, which an option named. A panic becomes an error.

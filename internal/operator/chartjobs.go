@@ -43,7 +43,7 @@ func (c chartJobs) Resume(ctx context.Context, spec runner.Spec, attempt process
 		return nil
 	}
 	result := chartResult(*earlier)
-	result.Account.Took = max(0, earlier.Ended.Sub(earlier.Started)) // An earlier manager began it, on a machine with another clock.
+	result.Account.Duration = max(0, earlier.Ended.Sub(earlier.Started)) // An earlier manager began it, on a machine with another clock.
 	return &result
 }
 

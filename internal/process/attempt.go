@@ -10,7 +10,7 @@ type Attempt struct {
 	Interrupted bool
 	Generation  int64
 	Finalizing  bool
-	// Placed is called with the place where the run executes and the thing that it waits for, in
-	// words for people; either is "" if there is none. nil: it is not called.
-	Placed func(place, waits string)
+	// Located is called with the place where the run executes and the reason why it waits, in words
+	// for people; either is "" if there is none. nil: it is not called.
+	Located func(place, waitingFor string)
 }

@@ -165,10 +165,10 @@ type Job struct {
 	Kubeconfig []byte
 	// Working is called with the name of each task that the run begins. It does not block.
 	Working func(task string)
-	// Placed is called with the thing that a run outside of the manager's process waits for, in
-	// words for people, and with the place where it executes; either is "" if there is none. It
-	// does not block.
-	Placed func(place, waits string)
+	// Located is called with the place where a run outside of the manager's process executes, and
+	// with the reason why it waits, in words for people; either is "" if there is none. It does not
+	// block.
+	Located func(place, waitingFor string)
 	// Denied says for people which rights the account of the run has lacked so far, and the remedy,
 	// in at most 1 KiB; "" if none. nil: that is not known.
 	Denied func() string
@@ -186,9 +186,9 @@ type Result struct {
 	// period. After a failure it bounds the back-off: for content that waits for somebody and
 	// has nothing else to do.
 	RequeueAfter time.Duration
-	// Waits says, after a failure, that the content waits for an object to which the CR refers:
-	// its change begins the next run at once, and not after the back-off.
-	Waits bool
+	// WaitingForObject says, after a failure, that the content waits for an object to which the CR
+	// refers: its change begins the next run at once, and not after the back-off.
+	WaitingForObject bool
 	// Missing are objects of the CR that do not exist, by name, although the run succeeded. With health
 	// they are children that are not Current.
 	Missing []string
@@ -211,16 +211,16 @@ type Account struct {
 	// Start is how the run was started, in a word such as warm; "" if there is one way only.
 	// Metrics count runs by it: there are few words, and none comes from a CR.
 	Start string
-	// Took is how long the run took, where that is not the time that Run took, as for a run that
+	// Duration is how long the run took, where that is not the time that Run took, as for a run that
 	// an earlier manager began; 0 otherwise.
-	Took time.Duration
+	Duration time.Duration
 	// Numbers are the run's counts, such as ok 3 or applied 7. The log shows them in this order.
 	Numbers []Number
 	// Summary says the same in words for a line at a terminal.
 	Summary string
-	// Shown is true if the log has shown in full why the run failed, so that the message of the
+	// AlreadyLogged is true if the log has shown in full why the run failed, so that the message of the
 	// outcome only stands in its last line.
-	Shown bool
+	AlreadyLogged bool
 }
 
 // Number is one count of a run.

@@ -147,7 +147,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	}
 	account := result.Summary.Account(result.Start())
 	if result.Remote { // An earlier manager may have begun it.
-		account.Took = max(0, result.Ended.Sub(result.Started)) // The clocks of two machines.
+		account.Duration = max(0, result.Ended.Sub(result.Started)) // The clocks of two machines.
 	}
 	return content.Result{
 		Outcome: result.Outcome, Detached: result.Detached, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,

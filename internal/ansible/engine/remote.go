@@ -53,7 +53,7 @@ func (e *Engine) remoteWork(ctx context.Context, w *work, remote Remote, r conte
 	}
 	w.execute = func(ctx context.Context, spec runner.Spec, job content.Job, observe func(jobevent.Event)) runner.Result {
 		attempt := attempt
-		attempt.Placed = job.Placed
+		attempt.Located = job.Located
 		return remote.RunRemote(ctx, spec, attempt, observe)
 	}
 	return &remoteWork{work: w, remote: remote, attempt: attempt, resumable: remote.IsResumable(ctx, w.uid, attempt)}

@@ -22,7 +22,7 @@ func (s *Summary) Account(start string) content.Account {
 			{Name: "ok", Value: s.OK}, {Name: "changed", Value: s.Changed}, {Name: "skipped", Value: s.Skipped}, {Name: "failures", Value: s.Failures},
 			{Name: "unreachable", Value: s.Unreachable}, {Name: "rescued", Value: s.Rescued}, {Name: "ignored", Value: s.Ignored},
 		},
-		Summary: fmt.Sprintf("%d ok, %d changed, %d skipped, %d failed", s.OK, s.Changed, s.Skipped, s.Failures+s.Lost),
-		Shown:   len(s.Failed)+len(s.UnreachableHosts) > 0,
+		Summary:       fmt.Sprintf("%d ok, %d changed, %d skipped, %d failed", s.OK, s.Changed, s.Skipped, s.Failures+s.Lost),
+		AlreadyLogged: len(s.Failed)+len(s.UnreachableHosts) > 0,
 	}
 }

@@ -87,7 +87,7 @@ func TestRealRuns(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := captured(t, name)
-			got := jobevent.Judge(jobevent.Ending{ExitCode: c.exit, Cause: jobevent.Exited, Output: strings.Join(r.output, "\n")}, r.summary)
+			got := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: c.exit, Cause: jobevent.Exited, Output: strings.Join(r.output, "\n")}, r.summary)
 			if got.Reason != c.reason || got.Message != c.says {
 				t.Errorf("%s: %q", got.Reason, got.Message)
 			}

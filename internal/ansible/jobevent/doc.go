@@ -5,7 +5,7 @@
 //     ensign_run.py.
 //   - Summary.Fold collects the parts of one run's events that its outcome and its status need, in
 //     bounded memory.
-//   - Judge is a table: from how the run's processes ended and the Summary to an Outcome.
+//   - DetermineOutcome is a table: from the exit of the run's processes and the Summary to an Outcome.
 //   - Sanitize makes a task's result safe to show.
 //
 // Any string of an event may hold text that the author of a custom resource wrote. The

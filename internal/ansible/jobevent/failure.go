@@ -32,7 +32,7 @@ func newFailure(e Event, message string) TaskFailure {
 // FailureMessage returns the message of a task that failed on a host, as an Outcome has
 // it, with the failed items of its loop. Equal failures give equal messages.
 func FailureMessage(e Event) string {
-	lines := []string{newFailure(e, message(e.Result)).tell()}
+	lines := []string{newFailure(e, message(e.Result)).String()}
 	results, _ := e.Result["results"].([]any)
 	for _, item := range results {
 		result, _ := item.(map[string]any)

@@ -55,7 +55,7 @@ func decodeAll(t *testing.T, stream []byte, bytewise bool) decoded {
 	return d
 }
 
-// FuzzOutcome judges runs by their output. It checks that Judge returns a success only by the
+// FuzzOutcome judges runs by their output. It checks that DetermineOutcome returns a success only by the
 // rule, and that every message is safe to show.
 func FuzzOutcome(f *testing.F) {
 	addCaptures(f, func(stream []byte) {
@@ -67,13 +67,13 @@ func FuzzOutcome(f *testing.F) {
 			return
 		}
 		causes := []jobevent.Cause{jobevent.Exited, jobevent.TimedOut, jobevent.Interrupted, jobevent.Crashed}
-		ending := jobevent.Ending{ExitCode: code, Cause: causes[int(cause)%len(causes)], Output: output}
+		ending := jobevent.ProcessExit{ExitCode: code, Cause: causes[int(cause)%len(causes)], Output: output}
 		if why != "" {
 			ending.Err = errors.New(why)
 		}
 		summary := folded(t, stream, false)
-		outcome := jobevent.Judge(ending, summary)
-		if again := jobevent.Judge(ending, folded(t, stream, true)); again != outcome {
+		outcome := jobevent.DetermineOutcome(ending, summary)
+		if again := jobevent.DetermineOutcome(ending, folded(t, stream, true)); again != outcome {
 			t.Errorf("one run, two outcomes: %+v and %+v", outcome, again)
 		}
 		if outcome.Verdict == content.Succeeded {
@@ -101,7 +101,7 @@ func folded(t *testing.T, stream []byte, bytewise bool) jobevent.Summary {
 // checkSuccess applies the rule of a success to the lines themselves: exit code 0, the run's
 // only statistics event, a host in it or a play before it that no event reports as matching
 // no host, no failure, and no host that was unreachable in the end.
-func checkSuccess(t *testing.T, stream []byte, ending jobevent.Ending) {
+func checkSuccess(t *testing.T, stream []byte, ending jobevent.ProcessExit) {
 	t.Helper()
 	if ending.ExitCode != 0 || ending.Cause == jobevent.Crashed {
 		t.Errorf("a run that ended with %+v has succeeded", ending)

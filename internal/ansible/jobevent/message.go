@@ -116,10 +116,10 @@ func stabilize(text string) string {
 // at a quote with as many backslashes before it as the first quote has; a value without
 // such a quote was truncated.
 func maskInvalid(text string) string {
-	const mark = "Invalid value:"
+	const prefix = "Invalid value:"
 	var b strings.Builder
 	for {
-		before, value, found := strings.Cut(text, mark)
+		before, value, found := strings.Cut(text, prefix)
 		b.WriteString(before)
 		if !found {
 			return b.String()
@@ -129,7 +129,7 @@ func maskInvalid(text string) string {
 			begin = quote[0]
 			end = len(begin) + closingQuote(value[len(begin):], len(quote[1]))
 		}
-		b.WriteString(mark + begin + masked)
+		b.WriteString(prefix + begin + masked)
 		text = value[end:]
 	}
 }

@@ -37,8 +37,8 @@ const (
 	Crashed Cause = "Crashed"
 )
 
-// Ending says how a run's processes ended.
-type Ending struct {
+// ProcessExit says how a run's processes ended.
+type ProcessExit struct {
 	// ExitCode is ansible-runner's exit code. After a signal it is negative, as in Python:
 	// -9 for SIGKILL. It has no meaning if Cause is Crashed.
 	ExitCode int
@@ -65,11 +65,11 @@ const (
 	ReasonContentError content.Reason = "ContentError"
 )
 
-// Judge returns the outcome of a run. A run succeeded if and only if ansible-runner exited
+// DetermineOutcome returns the outcome of a run. A run succeeded if and only if ansible-runner exited
 // with 0, a play started on a host, the run's statistics count no failure, no host was
 // unreachable in the end, and no task asked for an invalid requeue period. The first rule
 // that matches decides.
-func Judge(e Ending, s Summary) content.Outcome {
+func DetermineOutcome(e ProcessExit, s Summary) content.Outcome {
 	switch {
 	case e.Cause == Crashed:
 		return explained(e, content.ReasonRunnerCrashed, "ansible-runner could not be run", cause(e))
@@ -93,7 +93,7 @@ func Judge(e Ending, s Summary) content.Outcome {
 
 // early says how a run without statistics ended. ansible-runner exits with 254 when it was
 // told to end.
-func early(e Ending) string {
+func early(e ProcessExit) string {
 	if e.ExitCode == 254 {
 		return "ansible-runner was told to end (exit code 254) by somebody other than this operator"
 	}
@@ -102,19 +102,19 @@ func early(e Ending) string {
 
 // refused returns the outcome of a run whose content Ansible refused to load. The message
 // begins with Ansible's own words, because lists of CRs show the beginning of a message.
-func refused(e Ending, s Summary) content.Outcome {
-	said := strings.TrimPrefix(output(e), "[ERROR]: ")
-	if said == "" {
-		said = early(e)
+func refused(e ProcessExit, s Summary) content.Outcome {
+	message := strings.TrimPrefix(output(e), "[ERROR]: ")
+	if message == "" {
+		message = early(e)
 	}
 	if e.Hint == "" && len(s.Refusal.Near) > 0 {
 		e.Hint = "did you mean " + strings.Join(s.Refusal.Near, " or ") + "?"
 	}
-	return failed(e, ReasonContentError, "Ansible cannot load the content"+place(s.Refusal.Place)+": "+clip(said, maxMessage/2), at(s), failures(s))
+	return failed(e, ReasonContentError, "Ansible cannot load the content"+place(s.Refusal.Place)+": "+clip(message, maxMessage/2), at(s), failures(s))
 }
 
 // judgeStats returns the outcome of a run that ended by itself and reported statistics.
-func judgeStats(e Ending, s Summary) content.Outcome {
+func judgeStats(e ProcessExit, s Summary) content.Outcome {
 	switch {
 	case s.Failures > 0:
 		return failed(e, content.ReasonFailed, failures(s))
@@ -134,7 +134,7 @@ func succeeded(s Summary) bool {
 	return s.StatsSeen && s.started() && s.Failures == 0 && s.Lost == 0 && s.BadRequeue == nil
 }
 
-func failed(e Ending, r content.Reason, parts ...string) content.Outcome {
+func failed(e ProcessExit, r content.Reason, parts ...string) content.Outcome {
 	e.Output = ""
 	return explained(e, r, parts...)
 }
@@ -143,7 +143,7 @@ func failed(e Ending, r content.Reason, parts ...string) content.Outcome {
 // hint or a remedy. The output gets at least half of the space and loses its beginning if
 // it is too long. If the disk is full, the output is left out: a full disk ends a run
 // anywhere, with a different traceback each time, and the hint is enough.
-func explained(e Ending, r content.Reason, parts ...string) content.Outcome {
+func explained(e ProcessExit, r content.Reason, parts ...string) content.Outcome {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	message, printed := strings.Join(parts, "\n"), output(e)
 	if e.Hint != "" && diskWords.MatchString(printed) {
@@ -163,7 +163,7 @@ func explained(e Ending, r content.Reason, parts ...string) content.Outcome {
 	return content.Outcome{Verdict: content.Failed, Reason: r, Message: message}
 }
 
-func cause(e Ending) string {
+func cause(e ProcessExit) string {
 	if e.Err == nil {
 		return ""
 	}
@@ -185,7 +185,7 @@ func failures(s Summary) string {
 	all := slices.Concat(s.Failed, s.UnreachableHosts)
 	slices.SortStableFunc(all, func(a, b TaskFailure) int { return cmp.Compare(a.Host, b.Host) })
 	for _, f := range all {
-		lines = append(lines, f.tell())
+		lines = append(lines, f.String())
 	}
 	if more := s.Failures + s.Lost - len(lines); more > 0 && len(lines) > 0 {
 		lines = append(lines, fmt.Sprintf("(and %d more)", more))
@@ -193,12 +193,12 @@ func failures(s Summary) string {
 		lines = append(lines, unknownFailure)
 	}
 	if s.BadRequeue != nil {
-		lines = append(lines, s.BadRequeue.tell())
+		lines = append(lines, s.BadRequeue.String())
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (f TaskFailure) tell() string {
+func (f TaskFailure) String() string {
 	message := f.Message
 	if message == "" {
 		message = unknownFailure
@@ -218,13 +218,13 @@ var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config f
 
 // output returns the part of the output that explains a run without statistics: from
 // Ansible's last error message on, or all of it if there is none.
-func output(e Ending) string {
+func output(e ProcessExit) string {
 	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(visible.Text(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}
-	for _, mark := range []string{"[ERROR]:", "ERROR! "} {
-		if i := strings.LastIndex(text, mark); i >= 0 {
+	for _, prefix := range []string{"[ERROR]:", "ERROR! "} {
+		if i := strings.LastIndex(text, prefix); i >= 0 {
 			return text[i:]
 		}
 	}

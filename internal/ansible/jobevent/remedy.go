@@ -10,10 +10,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/manual"
 )
 
-// Remedies for failures whose message does not say what to do. Ending.Hint overrides them.
+// Remedies for failures whose message does not say what to do. ProcessExit.Hint overrides them.
 const (
 	outOfMemory = "the kernel most likely killed it because memory ran out: " + noMemory
-	noMemory    = "raise the memory limit, or run fewer at once by " // Ending.RunLimit
+	noMemory    = "raise the memory limit, or run fewer at once by " // ProcessExit.RunLimit
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
 	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being"
@@ -26,7 +26,7 @@ const (
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml"
 )
 
-// The words of those failures; diskWords are those of a failure that has an Ending.Hint.
+// The words of those failures; diskWords are those of a failure that has a ProcessExit.Hint.
 var (
 	killedWords  = regexp.MustCompile(`ended by SIGKILL|A worker was found in a dead state`)
 	memoryWords  = regexp.MustCompile(`(?i)cannot allocate memory|\bMemoryError\b`)
@@ -45,7 +45,7 @@ var (
 
 // remedy returns what to do about a failure, or "" if it knows nothing. Text of a role may
 // match too; then a remedy is shown that does not help, and nothing else happens.
-func (e Ending) remedy(message string) string {
+func (e ProcessExit) remedy(message string) string {
 	switch {
 	case killedWords.MatchString(message):
 		return outOfMemory + e.RunLimit

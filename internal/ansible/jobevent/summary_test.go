@@ -97,7 +97,7 @@ func TestAHostThatIsUnreachableNoMore(t *testing.T) {
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
 			c.stats.Processed = counts{"a": 1}
-			got := jobevent.Judge(jobevent.Ending{ExitCode: c.exit}, fold(lost("a"), lost("b"), stats(c.stats)))
+			got := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: c.exit}, fold(lost("a"), lost("b"), stats(c.stats)))
 			if got.Reason != c.want {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
@@ -140,7 +140,7 @@ func TestPlaysThatStarted(t *testing.T) {
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
-			if got := jobevent.Judge(jobevent.Ending{}, fold(c.events...)); got.Reason != c.want {
+			if got := jobevent.DetermineOutcome(jobevent.ProcessExit{}, fold(c.events...)); got.Reason != c.want {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -230,7 +230,7 @@ func judged(random *rand.Rand, queues [][]jobevent.Event, counts jobevent.HostSt
 			left = left || at[h] < len(queues[h])
 		}
 	}
-	return jobevent.Judge(jobevent.Ending{ExitCode: 2}, fold(append(events, stats(counts))...)).Message
+	return jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 2}, fold(append(events, stats(counts))...)).Message
 }
 
 func TestItemsOfSeveralHostsAreToldApart(t *testing.T) {
@@ -262,7 +262,7 @@ func TestASummaryIsBounded(t *testing.T) {
 	if size := len(fmt.Sprintf("%+v", s)) + len(fmt.Sprintf("%+v", *s.Refusal)); size > 128<<10 {
 		t.Errorf("%d bytes", size)
 	}
-	if outcome := jobevent.Judge(jobevent.Ending{ExitCode: 2}, s); len(outcome.Message) > 4<<10 {
+	if outcome := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 2}, s); len(outcome.Message) > 4<<10 {
 		t.Errorf("a message of %d bytes", len(outcome.Message))
 	}
 }
@@ -338,7 +338,7 @@ func TestPlacesOfFailures(t *testing.T) {
 	}
 	want := "ansible-runner exited with code 1 before the run ended\nended in play [p], task [t] (a\\x1b\\nb.yml:1)\n" +
 		"play [p], task [t] (" + s.Failed[0].TaskPath + "), host [h]: boom"
-	if got := jobevent.Judge(jobevent.Ending{ExitCode: 1}, s).Message; got != want {
+	if got := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 1}, s).Message; got != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -148,14 +148,14 @@ var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // lastWords returns the last lines of a program's output, up to limit bytes. If they end with a
 // traceback of Python, it returns only the line after it, which has the error.
-func lastWords(said string, limit int) string {
-	said = strings.TrimSpace(strings.ReplaceAll(colour.ReplaceAllString(strings.ToValidUTF8(said, ""), ""), "\r", ""))
-	if before, _, found := strings.Cut(said, traceback); found {
-		said = strings.TrimSpace(before + lastLine(said))
+func lastWords(printed string, limit int) string {
+	printed = strings.TrimSpace(strings.ReplaceAll(colour.ReplaceAllString(strings.ToValidUTF8(printed, ""), ""), "\r", ""))
+	if before, _, found := strings.Cut(printed, traceback); found {
+		printed = strings.TrimSpace(before + lastLine(printed))
 	}
-	if len(said) > limit {
-		said = strings.ToValidUTF8(said[len(said)-limit:], "")
-		_, said, _ = strings.Cut(said, "\n")
+	if len(printed) > limit {
+		printed = strings.ToValidUTF8(printed[len(printed)-limit:], "")
+		_, printed, _ = strings.Cut(printed, "\n")
 	}
-	return said
+	return printed
 }

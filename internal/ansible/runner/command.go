@@ -114,8 +114,8 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	if r.CollectionsPath != nil {
 		env["ANSIBLE_COLLECTIONS_PATH"] = strings.Join(r.CollectionsPath, string(filepath.ListSeparator))
 	}
-	for _, mark := range r.reaper().Environ() {
-		name, value, _ := strings.Cut(mark, "=")
+	for _, entry := range r.reaper().Environ() {
+		name, value, _ := strings.Cut(entry, "=")
 		env[name] = value
 	}
 	// Ansible colours its output, because it runs in a terminal, unless told otherwise.

@@ -49,8 +49,8 @@ func (o *output) text(printed string) string {
 // ending returns how a run ended. A run that was told to end and exited with 0 may or may
 // not have completed, which its statistics tell: ansible-runner also exits with 0 if the
 // signal ended ansible-playbook first.
-func ending(code int, cause, readErr error, output string) jobevent.Ending {
-	e := jobevent.Ending{ExitCode: code, Cause: jobevent.Exited, Output: output}
+func ending(code int, cause, readErr error, output string) jobevent.ProcessExit {
+	e := jobevent.ProcessExit{ExitCode: code, Cause: jobevent.Exited, Output: output}
 	switch {
 	case readErr != nil:
 		e.Cause, e.Err = jobevent.Crashed, readErr

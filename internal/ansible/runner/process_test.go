@@ -535,7 +535,7 @@ func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
 		"the same, for its silence":            {0, process.ErrIdle, jobevent.Summary{}, content.ReasonTimeout},
 	} {
 		t.Run(why, func(t *testing.T) {
-			if got := jobevent.Judge(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {
+			if got := jobevent.DetermineOutcome(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {
 				t.Errorf("got %+v", got)
 			}
 		})

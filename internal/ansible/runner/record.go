@@ -136,7 +136,7 @@ func (k *record) append(line []byte) {
 }
 
 // result writes outcome.json.
-func (k *record) result(r Result, e jobevent.Ending) {
+func (k *record) result(r Result, e jobevent.ProcessExit) {
 	k.write("outcome.json", struct {
 		Verdict  content.Verdict `json:"verdict"`
 		Reason   content.Reason  `json:"reason"`

@@ -135,7 +135,7 @@ func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	for range 1000 {
 		keep.event(jobevent.Event{Kind: jobevent.TaskStart, Task: "one of many"})
 	}
-	keep.result(Result{Outcome: content.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.Ending{})
+	keep.result(Result{Outcome: content.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.ProcessExit{})
 	keep.close(0)
 	got := b.artifacts()
 	lines := strings.SplitAfter(got["events.jsonl"], "\n")
@@ -161,7 +161,7 @@ func TestARecordThatCannotBeWrittenIsLogged(t *testing.T) {
 	}
 	keep.command(Spec{}, command{path: "/p"})
 	keep.event(jobevent.Event{Kind: jobevent.TaskStart})
-	keep.result(Result{}, jobevent.Ending{})
+	keep.result(Result{}, jobevent.ProcessExit{})
 	keep.close(0)
 	if diff := cmp.Diff(1, len(logged)); diff != "" {
 		t.Errorf("got %q logged, want one line", logged)

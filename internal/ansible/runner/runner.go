@@ -159,23 +159,23 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 	return result
 }
 
-func (r *Runner) finish(result Result, ending jobevent.Ending) Result {
+func (r *Runner) finish(result Result, ending jobevent.ProcessExit) Result {
 	ending.RunLimit = r.setting("MaxConcurrentRuns")
-	result.Outcome = jobevent.Judge(ending, result.Summary)
+	result.Outcome = jobevent.DetermineOutcome(ending, result.Summary)
 	result.Ended = time.Now()
 	return result
 }
 
-func crashed(err error) jobevent.Ending {
-	return jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: err}
+func crashed(err error) jobevent.ProcessExit {
+	return jobevent.ProcessExit{ExitCode: -1, Cause: jobevent.Crashed, Err: err}
 }
 
 // execute starts the run's command and waits for its end. It returns how the processes
 // ended, and whether the run was warm.
-func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle func(jobevent.Event)) (how jobevent.Ending, warm bool) {
+func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle func(jobevent.Event)) (how jobevent.ProcessExit, warm bool) {
 	notReady := r.ready(ctx)
 	if err := context.Cause(ctx); err != nil {
-		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
+		return jobevent.ProcessExit{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
 	}
 	if notReady != nil {
 		return crashed(notReady), false
@@ -192,8 +192,8 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	rec.command(spec, command)
 	ctx, end := process.WithTimeout(ctx, spec.Timeout)
 	defer end(nil)
-	var said output
-	p, warm, err := r.start(spec, command, nonce, func(records io.Reader) error { return said.decode(records, handle) })
+	var printed output
+	p, warm, err := r.start(spec, command, nonce, func(records io.Reader) error { return printed.decode(records, handle) })
 	if err != nil {
 		return crashed(err), false
 	}
@@ -205,7 +205,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 		}()
 	}
 	code, cause, err := p.Wait(ctx, r.grace())
-	return ending(code, cause, err, withoutRandomNames(said.text(p.Printed.String()), rec.dir.Project)), warm
+	return ending(code, cause, err, withoutRandomNames(printed.text(p.Printed.String()), rec.dir.Project)), warm
 }
 
 // Program makes sure that the program of runs, ensign_run.py, is in the root of the run directories, and

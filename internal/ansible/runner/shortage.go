@@ -45,7 +45,7 @@ func (r *Runner) orFewerRuns() string {
 // replaces the error by the bare errno, because the file that could not be written differs
 // each time, and the same failure must give the same message. managerErr is an error that
 // the manager itself met during the run.
-func (r *Runner) addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.Ending {
+func (r *Runner) addHint(e jobevent.ProcessExit, s jobevent.Summary, managerErr error) jobevent.ProcessExit {
 	for _, short := range r.shortages() {
 		if errors.Is(e.Err, short.errno) {
 			e.Err, e.Hint = short.errno, short.remedy
@@ -81,7 +81,7 @@ func (r *Runner) oomKills() uint64 {
 // reportedIn reports whether a program of the run has reported this shortage, in the words
 // of the C library. These words begin with a capital, which is not compared. Shortages
 // whose words a role may use for other failures are not looked for.
-func (l shortage) reportedIn(e jobevent.Ending, s jobevent.Summary) bool {
+func (l shortage) reportedIn(e jobevent.ProcessExit, s jobevent.Summary) bool {
 	if !slices.Contains([]syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE}, l.errno) {
 		return false
 	}

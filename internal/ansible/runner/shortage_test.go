@@ -30,7 +30,7 @@ func TestAProgramWithoutFlagsIsToldTheFields(t *testing.T) {
 			t.Errorf("want the end %q, got %q", want, got)
 		}
 	}
-	if got := r.finish(Result{}, jobevent.Ending{ExitCode: -9}).Outcome.Message; !strings.HasSuffix(got, "run fewer at once by Options.MaxConcurrentRuns") {
+	if got := r.finish(Result{}, jobevent.ProcessExit{ExitCode: -9}).Outcome.Message; !strings.HasSuffix(got, "run fewer at once by Options.MaxConcurrentRuns") {
 		t.Errorf("of a killed run: got %q", got)
 	}
 }
@@ -41,7 +41,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 		return jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{{Message: message}}}
 	}
 	tests := map[string]struct {
-		ending  jobevent.Ending
+		ending  jobevent.ProcessExit
 		summary jobevent.Summary
 		own     error
 		want    []string // in the message, beside which nothing is said
@@ -75,26 +75,26 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 			ending: crashed(syscall.ENOMEM), hint: true, want: []string{"memory"},
 		},
 		"this process could not write during a run that failed": {
-			ending: jobevent.Ending{ExitCode: 2}, summary: said("boom"), own: errors.Join(full), hint: true, want: []string{"boom", "disk of the run directory"},
+			ending: jobevent.ProcessExit{ExitCode: 2}, summary: said("boom"), own: errors.Join(full), hint: true, want: []string{"boom", "disk of the run directory"},
 		},
 		"a task says so": {
-			ending: jobevent.Ending{ExitCode: 2}, summary: said("[Errno 28] No space left on device: b'/x'"), hint: true, want: []string{"may mean", "disk of the run directory"},
+			ending: jobevent.ProcessExit{ExitCode: 2}, summary: said("[Errno 28] No space left on device: b'/x'"), hint: true, want: []string{"may mean", "disk of the run directory"},
 		},
 		"a task has too many open files": {
-			ending: jobevent.Ending{ExitCode: 2}, summary: said("OSError: [Errno 24] Too many open files"), hint: true, want: []string{"may mean", "ulimit -n"},
+			ending: jobevent.ProcessExit{ExitCode: 2}, summary: said("OSError: [Errno 24] Too many open files"), hint: true, want: []string{"may mean", "ulimit -n"},
 		},
 		"an unreachable host says so": {
-			ending: jobevent.Ending{ExitCode: 4}, summary: jobevent.Summary{StatsSeen: true, Hosts: 1, Unreachable: 1, UnreachableHosts: []jobevent.TaskFailure{{Message: "No space left on device"}}},
+			ending: jobevent.ProcessExit{ExitCode: 4}, summary: jobevent.Summary{StatsSeen: true, Hosts: 1, Unreachable: 1, UnreachableHosts: []jobevent.TaskFailure{{Message: "No space left on device"}}},
 			hint: true, want: []string{"disk of the run directory"},
 		},
 		"a traceback says so": {
-			ending: jobevent.Ending{ExitCode: 1, Output: "OSError: [Errno 28] No space left on device\n"}, hint: true, want: []string{"before the run ended", "disk of the run directory"},
+			ending: jobevent.ProcessExit{ExitCode: 1, Output: "OSError: [Errno 28] No space left on device\n"}, hint: true, want: []string{"before the run ended", "disk of the run directory"},
 		},
 		"nothing ran out": {
-			ending: jobevent.Ending{ExitCode: 2}, summary: said("boom"), own: fs.ErrNotExist, want: []string{"boom"},
+			ending: jobevent.ProcessExit{ExitCode: 2}, summary: said("boom"), own: fs.ErrNotExist, want: []string{"boom"},
 		},
 		"a role that writes to a disk of others": {
-			ending: jobevent.Ending{ExitCode: 2}, summary: said("Read-only file system: /etc/hosts"), want: []string{"/etc/hosts"},
+			ending: jobevent.ProcessExit{ExitCode: 2}, summary: said("Read-only file system: /etc/hosts"), want: []string{"/etc/hosts"},
 		},
 		"a runner that is not there": {
 			ending: crashed(fs.ErrNotExist), want: []string{"file does not exist"},
@@ -103,7 +103,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 	for why, test := range tests {
 		t.Run(why, func(t *testing.T) {
 			e := flagged().addHint(test.ending, test.summary, test.own)
-			message := jobevent.Judge(e, test.summary).Message
+			message := jobevent.DetermineOutcome(e, test.summary).Message
 			for _, want := range test.want {
 				if !strings.Contains(message, want) {
 					t.Errorf("got message %q, want %q in it", message, want)
@@ -120,7 +120,7 @@ func TestWhatRanOutDoesNotDependOnWhere(t *testing.T) {
 	var messages []string
 	for _, path := range []string{"run", "run/env/settings", ".trash-ABC"} {
 		e := flagged().addHint(crashed(&fs.PathError{Op: "openat", Path: path, Err: syscall.ENOSPC}), jobevent.Summary{}, nil)
-		messages = append(messages, jobevent.Judge(e, jobevent.Summary{}).Message)
+		messages = append(messages, jobevent.DetermineOutcome(e, jobevent.Summary{}).Message)
 	}
 	if diff := cmp.Diff([]string{messages[0], messages[0], messages[0]}, messages); diff != "" {
 		t.Errorf("the same failure has several messages:\n%s", diff)

@@ -82,7 +82,7 @@ func (s *Server) start() (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
-	voice, said, err := os.Pipe()
+	output, outputWriter, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), theirs.Close(), os.RemoveAll(temp))
 	}
@@ -90,17 +90,17 @@ func (s *Server) start() (*process, error) {
 	p.cmd = exec.Command(s.python, filepath.Join(s.dir, "server", "serve.py"), program, list, "room="+strings.Repeat(" ", argumentsRoom))
 	p.cmd.Env = append([]string{"ANSIBLE_LOCAL_TEMP=" + temp, roomVariable + "=" + strings.Repeat(".", room)}, s.env...)
 	p.cmd.Dir, p.cmd.WaitDelay = home, lastWords
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, said, &complaints{s}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, outputWriter, &complaints{s}
 	// A session of its own, so that neither a terminal nor a signal to the manager's process
 	// group reaches it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = s.reaper.Keep(p.cmd)
-	err = errors.Join(err, theirs.Close(), said.Close())
+	err = errors.Join(err, theirs.Close(), outputWriter.Close())
 	if err != nil {
-		return nil, errors.Join(err, control.Close(), voice.Close(), os.RemoveAll(temp))
+		return nil, errors.Join(err, control.Close(), output.Close(), os.RemoveAll(temp))
 	}
 	s.current = p
-	s.running.Go(func() { p.wait(voice) })
+	s.running.Go(func() { p.wait(output) })
 	return p, nil
 }
 

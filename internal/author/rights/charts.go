@@ -24,7 +24,7 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 		c.run(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its CRDs", "get", "list", "watch", "create", "patch")
 	}
 	own := Collector{CRDs: slices.Clone(c.CRDs)} // Which also knows the chart's kinds.
-	define := func(d describe.Definition) {
+	define := func(d describe.CRD) {
 		own.CRDs = append(own.CRDs, schema.CRD{Group: d.Group, Kind: d.Kind, Plural: d.Plural, Namespaced: d.Namespaced})
 	}
 	for _, d := range chart.CRDs {

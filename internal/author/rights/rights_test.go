@@ -190,7 +190,7 @@ func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 	binding := func(kind, name string) describe.Object {
 		return describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding", Name: name, RoleRef: rbac.RoleRef{Kind: kind, Name: name}}
 	}
-	chart := &describe.Chart{Lookups: []describe.Lookup{{APIVersion: "v1", Kind: "Node"}}, CRDs: []describe.Definition{{Group: "x.org", Kind: "Data", Plural: "datas"}}, LooksUpMore: true}
+	chart := &describe.Chart{Lookups: []describe.Lookup{{APIVersion: "v1", Kind: "Node"}}, CRDs: []describe.CRD{{Group: "x.org", Kind: "Data", Plural: "datas"}}, LooksUpMore: true}
 	for why, test := range map[string]struct {
 		objects    []describe.Object
 		want, none []Right

@@ -33,16 +33,16 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// Run carries out the order at the API server of the kubeconfig. tell is called with each step, and
+// Run carries out the order at the API server of the kubeconfig. report is called with each step, and
 // with the remaining objects. Log lines of Helm go to text.
-func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, tell func(order.Record)) error {
+func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, report func(order.Record)) error {
 	kube.ManagedFieldsManager = objects.FieldManager
 	r, err := newRun(o, kubeconfig, text)
 	if err != nil {
 		return err
 	}
-	r.client.Left = func(what string) { tell(order.Record{Left: what}) }
-	working := func(step string) { tell(order.Record{Working: step}) }
+	r.client.Left = func(what string) { report(order.Record{Left: what}) }
+	working := func(step string) { report(order.Record{Working: step}) }
 	r.client.Working = working
 	if r.TakeOver {
 		working("take over")
@@ -50,7 +50,7 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 			return err
 		}
 	}
-	return r.cause(r.carryOut(ctx, working))
+	return r.cause(r.execute(ctx, working))
 }
 
 // cause returns the RefusedError that Helm has turned into err, or err itself.
@@ -63,7 +63,7 @@ func (r *run) cause(err error) error {
 	return err
 }
 
-func (r *run) carryOut(ctx context.Context, working func(string)) error {
+func (r *run) execute(ctx context.Context, working func(string)) error {
 	switch r.Action {
 	case order.Uninstall:
 		working("uninstall")

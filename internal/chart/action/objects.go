@@ -46,7 +46,7 @@ func (r *run) base(ctx context.Context, manifests []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if live != nil && records.Marked(live, r.Namespace, r.Name) && (len(r.Base) > 0 || records.Linked(live, r.Seal.Owner)) {
+		if live != nil && records.BelongsTo(live, r.Namespace, r.Name) && (len(r.Base) > 0 || records.Linked(live, r.Seal.Owner)) {
 			kept.WriteString(identity)
 		}
 	}

@@ -35,7 +35,7 @@ type Chart struct {
 	// Defaults are those values, with those of the subcharts by their names and aliases.
 	Defaults map[string]any
 	// CRDs are the kinds of the CRDs in the directory crds.
-	CRDs []Definition
+	CRDs []CRD
 	// Lookups are the kinds that the templates look up in a cluster. LooksUpMore is set if there
 	// are lookups of which the text does not tell the kind.
 	Lookups     []Lookup
@@ -58,7 +58,7 @@ func Load(path string) (*Chart, error) {
 	if err := loaded.Validate(); err != nil {
 		return nil, fmt.Errorf("the chart %s: %w", path, err)
 	}
-	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, Defaults: defaults(loaded), CRDs: definitions(loaded), Files: files}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, Defaults: defaults(loaded), CRDs: crds(loaded), Files: files}
 	c.Lookups, c.LooksUpMore = lookups(loaded)
 	if isArchive {
 		c.Files = nil
@@ -142,7 +142,7 @@ type Object struct {
 	// RoleRef is the role that a binding binds.
 	RoleRef rbac.RoleRef
 	// Defines is the kind that the object, a CRD, defines.
-	Defines Definition
+	Defines CRD
 }
 
 // Rendered is the output of a chart.

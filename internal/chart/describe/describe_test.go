@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("the files (-want +got):\n%s", diff)
 	}
 	got.Files = nil
-	if diff := cmp.Diff(&Chart{Name: "a", Version: "0.1.0", Values: []byte("x: 1\n"), Defaults: map[string]any{"x": float64(1)}, CRDs: []Definition{{}}}, got); diff != "" {
+	if diff := cmp.Diff(&Chart{Name: "a", Version: "0.1.0", Values: []byte("x: 1\n"), Defaults: map[string]any{"x": float64(1)}, CRDs: []CRD{{}}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"b", "c"} {
@@ -80,7 +80,7 @@ func TestWhatAChartAsksOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Chart{CRDs: []Definition{{"x.org", "Thing", "things", true}, {"x.org", "Ting", "tings", true}}, Lookups: []Lookup{{"v1", "Secret"}, {"v1", "Node"}}, LooksUpMore: true}
+	want := &Chart{CRDs: []CRD{{"x.org", "Thing", "things", true}, {"x.org", "Ting", "tings", true}}, Lookups: []Lookup{{"v1", "Secret"}, {"v1", "Node"}}, LooksUpMore: true}
 	if diff := cmp.Diff(want, &Chart{CRDs: got.CRDs, Lookups: got.Lookups, LooksUpMore: got.LooksUpMore}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -96,7 +96,7 @@ func TestWhatAChartAsksOfACluster(t *testing.T) {
 	objects := []Object{
 		{Kind: "ClusterRole", Aggregates: true, Rules: []rbac.PolicyRule{{APIGroups: []string{"apps"}, Verbs: []string{"get"}}}},
 		{Kind: "RoleBinding", RoleRef: rbac.RoleRef{Kind: "Role", Name: "r"}},
-		{Kind: "PrometheusRule"}, {Kind: "Role"}, {Kind: "CustomResourceDefinition", Defines: Definition{"x.org", "Thing", "things", true}},
+		{Kind: "PrometheusRule"}, {Kind: "Role"}, {Kind: "CustomResourceDefinition", Defines: CRD{"x.org", "Thing", "things", true}},
 	}
 	if diff := cmp.Diff(objects, rendered.Objects); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

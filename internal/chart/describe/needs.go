@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Definition is the kind that a CustomResourceDefinition defines.
-type Definition struct {
+// CRD is the kind that a CustomResourceDefinition defines.
+type CRD struct {
 	Group, Kind, Plural string
 	Namespaced          bool
 }
@@ -48,18 +48,18 @@ func (m manifest) object() Object {
 	case "RoleBinding", "ClusterRoleBinding":
 		again(m.RoleRef, &o.RoleRef)
 	case "CustomResourceDefinition":
-		o.Defines = m.definition()
+		o.Defines = m.crd()
 	}
 	return o
 }
 
-func (m manifest) definition() Definition {
+func (m manifest) crd() CRD {
 	var spec struct {
 		Group, Scope string
 		Names        struct{ Kind, Plural string }
 	}
 	again(m.Spec, &spec)
-	return Definition{spec.Group, spec.Names.Kind, spec.Names.Plural, spec.Scope == "Namespaced"}
+	return CRD{spec.Group, spec.Names.Kind, spec.Names.Plural, spec.Scope == "Namespaced"}
 }
 
 // again reads a value in the form that is expected of it. Parts with another form are left out: the
@@ -73,12 +73,12 @@ func again[T any](value any, to *T) {
 }
 
 // definitions returns the CRDs in the directory crds of a chart and of its dependencies.
-func definitions(c *chart.Chart) (found []Definition) {
+func crds(c *chart.Chart) (found []CRD) {
 	for _, file := range c.CRDObjects() {
 		for document := range bytes.SplitSeq(append([]byte("\n"), file.File.Data...), []byte("\n---")) {
 			var m manifest
 			if yaml.Unmarshal(document, &m) == nil && m.Kind == "CustomResourceDefinition" {
-				found = append(found, m.definition())
+				found = append(found, m.crd())
 			}
 		}
 	}

@@ -27,10 +27,10 @@ const (
 )
 
 // detector returns the detector that compares the objects of the release, as they were applied. It
-// notes the objects that it sees in the sight.
+// notes the objects that it reads in the observation.
 func (w *work) detector(f *found) *objects.Detector {
 	return &objects.Detector{
-		Cluster: f.cluster, Saw: w.saw(&f.sight), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
+		Cluster: f.cluster, Observe: w.observe(&f.observation), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
 		Applier: objects.Applier{
 			Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore),
 			ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
@@ -92,7 +92,7 @@ func (w *work) refusals(refused []objects.Refused) string {
 	if len(refused) == 0 {
 		return ""
 	}
-	message, _ := w.engine.said.first(string(w.cr.GetUID()), comparedType, strings.Join(faults, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
+	message, _ := w.engine.messages.first(string(w.cr.GetUID()), comparedType, strings.Join(faults, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
 	return message
 }
 
@@ -105,7 +105,7 @@ func lasting(message string) string {
 func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 	const limit = 300
 	for _, one := range found.Patched {
-		if _, first := w.engine.said.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
+		if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
 			continue
 		}
 		refusal, warnings := w.mask.Text(visible.Text(one.Message)), w.mask.Text(strings.Join(one.Warnings, "; "))
@@ -121,7 +121,7 @@ func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 // warnOfDrift warns of drift that is left, once until it is another one.
 func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	objects := drifted(found.Drifted)
-	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
+	if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
 		return
 	}
 	w.log(ctx).Info("WARNING: drift detected, not repaired (drift: warn)", "objects", objects)
@@ -135,7 +135,7 @@ func (w *work) tellUnused(ctx context.Context, found objects.Found) {
 		all = append(all, rule.String())
 	}
 	unused := strings.Join(all, ", ")
-	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventUnused, unused, ""); !first || unused == "" {
+	if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventUnused, unused, ""); !first || unused == "" {
 		return
 	}
 	w.log(ctx).Info("WARNING: driftIgnore names fields that no object of the release has", "fields", unused)
@@ -163,8 +163,8 @@ func drifted(objects []objects.Object) string {
 // memory has the messages that were logged about CRs, so that they are not repeated. Its zero value
 // is empty.
 type memory struct {
-	mu   sync.Mutex
-	said map[string]map[string]note // by the CR's UID and the topic
+	mu       sync.Mutex
+	messages map[string]map[string]note // by the CR's UID and the topic
 }
 
 type note struct{ key, text string }
@@ -174,23 +174,23 @@ type note struct{ key, text string }
 func (m *memory) first(uid, topic, key, text string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if last, known := m.said[uid][topic]; known && last.key == key {
+	if last, known := m.messages[uid][topic]; known && last.key == key {
 		return last.text, false
 	}
-	if m.said == nil {
-		m.said = map[string]map[string]note{}
+	if m.messages == nil {
+		m.messages = map[string]map[string]note{}
 	}
-	if m.said[uid] == nil {
-		m.said[uid] = map[string]note{}
+	if m.messages[uid] == nil {
+		m.messages[uid] = map[string]note{}
 	}
-	m.said[uid][topic] = note{key, text}
+	m.messages[uid][topic] = note{key, text}
 	return text, true
 }
 
 func (m *memory) forget(uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.said, uid)
+	delete(m.messages, uid)
 }
 
 // finished has which Jobs of releases have ended, by the UIDs of their CRs. Its zero value is empty.

@@ -58,7 +58,7 @@ type Engine struct {
 	// believes is true where the records of a release are taken as they are: nothing is changed.
 	believes bool
 	now      func() time.Time
-	said     memory
+	messages memory
 }
 
 // Keys returns the keys with which the records of releases are sealed.
@@ -284,7 +284,7 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 func (w *work) renew(ctx context.Context, job content.Job, before found) content.Result {
 	o := w.newOrder(order.Upgrade, before.Decision)
 	o.IfChanged = true
-	if outcome := w.carryOut(ctx, job, before, o); outcome.Verdict != content.Succeeded {
+	if outcome := w.execute(ctx, job, before, o); outcome.Verdict != content.Succeeded {
 		w.rememberRefusal(outcome)
 		return w.attempted(failed(outcome, order.Upgrade))
 	}
@@ -314,7 +314,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 			return irreconcilable(ctx, err)
 		}
 	}
-	outcome := w.carryOut(ctx, job, found, o)
+	outcome := w.execute(ctx, job, found, o)
 	if outcome.Verdict != content.Succeeded {
 		return w.unsuccessful(outcome, found.Action)
 	}
@@ -341,7 +341,7 @@ func (w *work) unsuccessful(outcome content.Outcome, action order.Action) conten
 	}
 	w.rememberRefusal(outcome)
 	result := w.attempted(failed(outcome, action))
-	result.Waits = len(w.sources) > 0 // One of them may be the cause.
+	result.WaitingForObject = len(w.sources) > 0 // One of them may be the cause.
 	return result
 }
 
@@ -358,7 +358,7 @@ func (e *Engine) Remove(uid string) error {
 	e.refusals.forget(uid)
 	e.contests.forget(uid)
 	e.finished.forget(uid)
-	e.said.forget(uid)
+	e.messages.forget(uid)
 	e.ledger.Forget(uid)
 	return e.Runner.Remove(uid)
 }

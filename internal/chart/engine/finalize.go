@@ -39,7 +39,7 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	foreign := f.State == release.Foreign
 	switch {
 	case foreign:
-		w.left(ctx, "the release "+w.name+" belongs to "+f.history.Owners())
+		w.warnLeft(ctx, "the release "+w.name+" belongs to "+f.history.Owners())
 	case w.mustUninstall(f):
 		if outcome := w.uninstall(ctx, job, f); outcome.Verdict != content.Succeeded {
 			return failed(outcome, order.Uninstall)
@@ -53,9 +53,9 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		if !w.namespaceGoes(ctx, f) {
 			return w.waitsForRecord(f)
 		}
-		w.tell(ctx, eventHooksSkipped, "The release has no record any more, and the namespace is being deleted: the hooks of its deletion are skipped")
+		w.warn(ctx, eventHooksSkipped, "The release has no record any more, and the namespace is being deleted: the hooks of its deletion are skipped")
 	case f.State == release.Absent && len(f.history.Known) == 0 && w.hadRelease():
-		w.tell(ctx, eventHooksSkipped, "The release has no record any more: the hooks of its deletion are skipped")
+		w.warn(ctx, eventHooksSkipped, "The release has no record any more: the hooks of its deletion are skipped")
 	}
 	left, refused, err := w.removeRemains(ctx, f)
 	if err == nil && len(left) > 0 {
@@ -133,9 +133,9 @@ func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.
 	}
 	if !o.DisableHooks && f.last() != nil && len(f.last().Hooks) > 0 && w.namespaceGoes(ctx, f) {
 		o.DisableHooks = true
-		w.tell(ctx, eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
+		w.warn(ctx, eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
 	}
-	return w.carryOut(ctx, job, f, o)
+	return w.execute(ctx, job, f, o)
 }
 
 // namespaceGoes reports whether the release's namespace is being deleted. Without the right to
@@ -148,17 +148,17 @@ func (w *work) namespaceGoes(ctx context.Context, f found) bool {
 	return err == nil && live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// left tells people which objects stay on purpose.
-func (w *work) left(ctx context.Context, what string) {
-	w.tell(ctx, eventLeft, "Left behind: "+what)
+// warnLeft warns which objects stay on purpose.
+func (w *work) warnLeft(ctx context.Context, what string) {
+	w.warn(ctx, eventLeft, "Left behind: "+what)
 }
 
 // maxNote is less than the API's limit for the note of an Event, in bytes.
 const maxNote = 1000
 
-// tell logs a warning and makes an Event of it, which the API server refuses in a namespace that is
+// warn logs a warning and makes an Event of it, which the API server refuses in a namespace that is
 // being deleted.
-func (w *work) tell(ctx context.Context, reason, note string) {
+func (w *work) warn(ctx context.Context, reason, note string) {
 	note = w.mask.Text(note)
 	w.log(ctx).Info("WARNING: "+reason, "message", note)
 	if w.engine.Recorder != nil {

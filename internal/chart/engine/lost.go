@@ -25,7 +25,7 @@ func (w *work) findBase(ctx context.Context, f found, o *order.Order) error {
 			if err != nil {
 				return fmt.Errorf("look for objects of a release without a record: %w", err)
 			}
-			there = there || live != nil && release.Marked(live, w.namespace, w.name)
+			there = there || live != nil && release.BelongsTo(live, w.namespace, w.name)
 			left = left || live != nil && release.Linked(live, w.seal.Owner)
 		}
 	}
@@ -37,7 +37,7 @@ func (w *work) findBase(ctx context.Context, f found, o *order.Order) error {
 		}
 	case o.Action == order.Upgrade && !o.DisableHooks:
 		o.DisableHooks = true
-		w.tell(ctx, eventHooksSkipped, fmt.Sprintf("The record of revision %d is gone or changed: the release is upgraded from the names of its objects, without hooks", f.entry.Last().Version))
+		w.warn(ctx, eventHooksSkipped, fmt.Sprintf("The record of revision %d is gone or changed: the release is upgraded from the names of its objects, without hooks", f.entry.Last().Version))
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 // strange returns why the release may not have a live object, as Helm does; nil if it may. An upgrade keeps the
 // objects of the deployed revision.
 func (w *preview) strange(action order.Action, c objects.Change) error {
-	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || release.Marked(c.Live, w.namespace, w.name) {
+	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || release.BelongsTo(c.Live, w.namespace, w.name) {
 		return nil
 	}
 	adopt := w.engine.Watch.Chart.Adopt

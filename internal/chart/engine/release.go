@@ -93,8 +93,8 @@ type found struct {
 	history  release.History
 	compared objects.Found
 	// fault is why objects could not be compared, if that passes by itself.
-	fault error
-	sight sight
+	fault       error
+	observation observation
 	// may has the answers of mayMake.
 	may map[kindIn]bool
 }
@@ -148,7 +148,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if err := w.readValues(ctx, f.site); err != nil {
 		return f, err
 	}
-	f.sight = w.read
+	f.observation = w.read
 	w.maskPrevious(f.history, w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
@@ -248,6 +248,6 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 func (w *work) runOf(ctx context.Context, job content.Job, o order.Order) runner.Spec {
 	return runner.Spec{
 		UID: string(w.cr.GetUID()), Watch: job.Run.Watch.String(), CR: job.Run.Object, ID: job.Run.ID, Kubeconfig: job.Kubeconfig,
-		Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working, Left: func(what string) { w.left(ctx, visible.Text(what)) }, Hidden: w.mask,
+		Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working, Left: func(what string) { w.warnLeft(ctx, visible.Text(what)) }, Hidden: w.mask,
 	}
 }

@@ -49,16 +49,16 @@ type object struct {
 // that still remain, with the API server's reasons. refused is true if something could not be read
 // or deleted: then waiting alone does not help.
 func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
-	var told, failed bool
+	var warned, failed bool
 	settled := func(context.Context) (bool, error) { // The time to wait in does not end a look: an object that is not seen would count as gone.
 		r, err := w.remains(ctx, f)
 		if err != nil {
 			failed = true
 			return false, err
 		}
-		if len(r.others) > 0 && !told {
-			w.left(ctx, strings.Join(r.others, ", "))
-			told = true
+		if len(r.others) > 0 && !warned {
+			w.warnLeft(ctx, strings.Join(r.others, ", "))
+			warned = true
 		}
 		left, refused = slices.Concat(r.unknown, r.waiting), len(r.unknown) > 0
 		for _, o := range r.there {
@@ -111,7 +111,7 @@ func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 		switch {
 		case seen[kind+name], live == nil && err == nil:
 		case one.hook && err == nil && !w.mustRemove(live):
-		case !one.hook && err == nil && !release.Marked(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
+		case !one.hook && err == nil && !release.BelongsTo(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
 			r.others = append(r.others, name+", which no longer has the labels and annotations of this release")
 		default:
 			r.add(name, live, client, err)

@@ -118,7 +118,7 @@ func (w *work) resume(ctx context.Context, job content.Job) (result content.Resu
 
 func (w *work) placed(job content.Job) process.Attempt {
 	attempt := w.remote.attempt
-	attempt.Placed = job.Placed
+	attempt.Located = job.Located
 	return attempt
 }
 
@@ -141,8 +141,8 @@ func (w *work) begin(ctx context.Context, f found, o *order.Order) error {
 	return f.records.Unlink(ctx, f.history.Revisions)
 }
 
-// carryOut has chart-exec carry out an order for the release as it was found.
-func (w *work) carryOut(ctx context.Context, job content.Job, f found, o order.Order) content.Outcome {
+// execute has chart-exec carry out an order for the release as it was found.
+func (w *work) execute(ctx context.Context, job content.Job, f found, o order.Order) content.Outcome {
 	if err := w.begin(ctx, f, &o); err != nil {
 		return irreconcilable(ctx, err).Outcome
 	}

@@ -134,11 +134,11 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 func short(message string) string { return cut(visible.Text(message), 4<<10) }
 
 func cut(text string, limit int) string {
-	const mark = "… [cut]"
+	const suffix = "… [cut]"
 	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
+	return strings.ToValidUTF8(text[:limit-len(suffix)], "") + suffix
 }
 
 // shown returns a manifest as the status may show it: without the data of Secrets, and

@@ -66,8 +66,8 @@ type place struct {
 	kind, namespace, name string
 }
 
-// sight has the objects of a release that a comparison has seen, and those that have values.
-type sight struct {
+// observation has the objects that a comparison has read, and those that have values.
+type observation struct {
 	objects []place
 	known   []Known // without contents
 	// unsure is true if the comparison says nothing about one of them.
@@ -75,13 +75,13 @@ type sight struct {
 }
 
 // add adds an object as it was read.
-func (s *sight) add(resource schema.GroupVersionResource, kind, namespace, name string, uid types.UID, version string) {
+func (s *observation) add(resource schema.GroupVersionResource, kind, namespace, name string, uid types.UID, version string) {
 	s.objects = append(s.objects, place{resource, kind, namespace, name})
 	s.known = append(s.known, Known{UID: uid, ResourceVersion: version})
 }
 
-// saw adds an object as it was compared; nil is one about which nothing is sure.
-func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
+// observe adds an object as it was compared; nil if the comparison could not read it for sure.
+func (w *work) observe(s *observation) func(live *unstructured.Unstructured) {
 	return func(live *unstructured.Unstructured) {
 		if live == nil {
 			s.unsure = true
@@ -120,17 +120,17 @@ func (w *work) UpToDate() (content.Result, bool) {
 func (w *work) remember(f found, result content.Result) {
 	uid := w.cr.GetUID()
 	w.engine.rests.forget(uid)
-	if w.engine.Informers == nil || f.sight.unsure {
+	if w.engine.Informers == nil || f.observation.unsure {
 		return
 	}
-	records, objects, live := w.known(f.sight.objects)
-	if !live || !slices.EqualFunc(objects, f.sight.known, sameVersion) || !maps.EqualFunc(records, recordsOf(f.history), sameVersion) {
+	records, objects, live := w.known(f.observation.objects)
+	if !live || !slices.EqualFunc(objects, f.observation.known, sameVersion) || !maps.EqualFunc(records, recordsOf(f.history), sameVersion) {
 		return // The next period compares again.
 	}
 	now := w.engine.now()
 	last := compared{
 		basis: w.basis(), until: now.Add(maxRest),
-		objects: f.sight.objects, contents: contentsOf(records, objects), result: result,
+		objects: f.observation.objects, contents: contentsOf(records, objects), result: result,
 	}
 	if result.RequeueAfter > 0 {
 		last.repair = now.Add(result.RequeueAfter)
@@ -151,7 +151,7 @@ func recordsOf(h release.History) map[string]Known {
 
 // basis is a digest of the release, its chart, and the sources of its values other than objects.
 func (w *work) basis() [sha256.Size]byte {
-	text, _ := json.Marshal([]any{w.namespace, w.name, w.values.ChartDigest, w.spec, w.strongest, w.sources}) // All have the types of JSON.
+	text, _ := json.Marshal([]any{w.namespace, w.name, w.values.ChartDigest, w.spec, w.overrides, w.sources}) // All have the types of JSON.
 	return sha256.Sum256(text)
 }
 

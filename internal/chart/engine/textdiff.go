@@ -25,10 +25,10 @@ func diffOf(live, applied *unstructured.Unstructured, mask func(string) string) 
 		return strings.TrimSuffix(strings.TrimPrefix(mask("\n"+text+"\n"), "\n"), "\n")
 	}
 	for name, value := range applied.Object {
-		applied.Object[name] = hidden(value, live.Object[name], hide)
+		applied.Object[name] = redactTexts(value, live.Object[name], hide)
 	}
 	for name, value := range live.Object {
-		live.Object[name] = hidden(value, nil, hide)
+		live.Object[name] = redactTexts(value, nil, hide)
 	}
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: linesOf(live), B: linesOf(applied), FromFile: "live", ToFile: "after", Context: 3,
@@ -39,14 +39,14 @@ func diffOf(live, applied *unstructured.Unstructured, mask func(string) string) 
 	return text
 }
 
-// hidden returns a value whose texts are hidden one by one: YAML breaks long ones into lines, and escapes characters. A
-// text that looks like the former one, and is another, is marked.
-func hidden(value, former any, hide func(string) string) any {
+// redactTexts redacts the texts of a value one by one: YAML breaks long ones into lines, and escapes
+// characters. A text that differs from the former one and looks the same gets a note.
+func redactTexts(value, former any, hide func(string) string) any {
 	switch value := value.(type) {
 	case map[string]any:
 		fields, _ := former.(map[string]any)
 		for name, inner := range value {
-			value[name] = hidden(inner, fields[name], hide)
+			value[name] = redactTexts(inner, fields[name], hide)
 		}
 	case []any:
 		entries, _ := former.([]any)
@@ -55,7 +55,7 @@ func hidden(value, former any, hide func(string) string) any {
 			if i < len(entries) {
 				before = entries[i]
 			}
-			value[i] = hidden(inner, before, hide)
+			value[i] = redactTexts(inner, before, hide)
 		}
 	case string:
 		text := hide(value)

@@ -83,7 +83,7 @@ func (f found) labelled(ctx context.Context, client metadata.Interface, kind lis
 // do not have Helm's annotations, outlive it: other clients may have objects of these kinds.
 func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
 	isDefinition := kind.resource.Group == "apiextensions.k8s.io" && kind.resource.Resource == "customresourcedefinitions"
-	return !isDefinition || release.Marked(one, w.namespace, w.name)
+	return !isDefinition || release.BelongsTo(one, w.namespace, w.name)
 }
 
 // isNone reports whether the answer to a list means that there is nothing of the release.

@@ -29,13 +29,13 @@ type valuesError struct{ error }
 // valueSources are where a release's values come from beside the watch.
 type valueSources struct {
 	sources         []watches.ValuesSource
-	spec, strongest map[string]any
+	spec, overrides map[string]any
 	// secrets has the values of the Secrets that were read last. mask hides them, and those in the
 	// last revision.
 	secrets []any
 	mask    *values.Mask
 	// read are the objects as they were read last.
-	read sight
+	read observation
 }
 
 // secret reports whether values come from Secrets.
@@ -49,7 +49,7 @@ func (w *work) prepareValues(r content.Request) (err error) {
 	if w.sources, err = w.engine.Watch.Chart.ValuesSourcesOf(w.cr.Object); err != nil {
 		return err
 	}
-	w.spec, w.strongest = r.Spec(), r.Overrides
+	w.spec, w.overrides = r.Spec(), r.Overrides
 	if path := w.engine.Watch.Chart.ValuesFromInSpec; path != nil && w.spec != nil {
 		w.spec = runtime.DeepCopyJSON(w.spec)
 		unstructured.RemoveNestedField(w.spec, path[1:]...) // It is for the manager alone.
@@ -58,7 +58,7 @@ func (w *work) prepareValues(r content.Request) (err error) {
 		w.values, err = w.engine.values.Begin(w.spec)
 		return err
 	}
-	w.values, err = w.engine.values.Build(w.spec, w.strongest)
+	w.values, err = w.engine.values.Build(w.spec, w.overrides)
 	return err
 }
 
@@ -75,7 +75,7 @@ func (w *work) readValues(ctx context.Context, s site) error {
 	if err != nil {
 		return valuesError{err}
 	}
-	made, err := w.engine.values.BuildOver(merged, w.spec, w.strongest)
+	made, err := w.engine.values.BuildOver(merged, w.spec, w.overrides)
 	switch {
 	case errors.Is(err, values.ErrChart):
 		return err
@@ -89,7 +89,7 @@ func (w *work) readValues(ctx context.Context, s site) error {
 // readSources reads the objects from the CR's own namespace, and from then on hides the values of
 // Secrets.
 func (w *work) readSources(ctx context.Context, s site) (found []values.From, err error) {
-	w.secrets, w.read = nil, sight{}
+	w.secrets, w.read = nil, observation{}
 	defer func() { w.mask = values.NewMask(w.secrets...) }()
 	read := map[string]*unstructured.Unstructured{}
 	for _, source := range w.sources {
@@ -179,7 +179,7 @@ func (w *work) waiting(ctx context.Context, err error) content.Result {
 	result := irreconcilable(ctx, err)
 	if result.Outcome.Verdict == content.Failed {
 		w.log(ctx).Info("Waiting for values", "message", w.mask.Text(result.Outcome.Message))
-		result.Outcome.Reason, result.Waits = runner.ReasonInvalidValues, true
+		result.Outcome.Reason, result.WaitingForObject = runner.ReasonInvalidValues, true
 	}
 	return result
 }

@@ -76,10 +76,10 @@ func TestValuesComeFromObjects(t *testing.T) {
 			w.sources = test.sources
 			result, settled := w.run(t.Context(), resource(test.spec, nil), false)
 			if test.want == nil {
-				if len(w.orders) > 0 || !settled || !result.Waits || result.Outcome.Reason != "InvalidValues" || !strings.Contains(result.Outcome.Message, test.says) || shownAs(result) != irrecon {
+				if len(w.orders) > 0 || !settled || !result.WaitingForObject || result.Outcome.Reason != "InvalidValues" || !strings.Contains(result.Outcome.Message, test.says) || shownAs(result) != irrecon {
 					t.Errorf("settled %v, orders %v: %+v", settled, w.orders, result)
 				}
-			} else if diff := cmp.Diff(test.want, w.orders[0].Values); diff != "" || len(w.orders) != 1 || settled || result.Waits {
+			} else if diff := cmp.Diff(test.want, w.orders[0].Values); diff != "" || len(w.orders) != 1 || settled || result.WaitingForObject {
 				t.Errorf("orders %v, %+v: %s", w.orders, result, diff)
 			}
 			if strings.Contains(fmt.Sprint(result), secret) {
@@ -120,7 +120,7 @@ func TestWhatComesFromASecretIsNotShown(t *testing.T) {
 	w.seal(w.releases[0])
 	w.outcome = content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "bad another-one, and no way back to " + secret + " of login"}
 	result, _ = w.run(t.Context(), cr, false)
-	if got := result.Outcome.Message; got != "bad (redacted), and no way back to (redacted) of login" || result.Conditions[1].Message != got || !result.Waits {
+	if got := result.Outcome.Message; got != "bad (redacted), and no way back to (redacted) of login" || result.Conditions[1].Message != got || !result.WaitingForObject {
 		t.Errorf("a failure shows: %+v", result)
 	}
 	if last := w.orders[len(w.orders)-1]; last.Action != order.Upgrade {
@@ -152,7 +152,7 @@ func TestALookAtValuesThatIsRefusedIsRepeated(t *testing.T) {
 	w := newWorld(t, fromObjects)
 	w.forbidden = "any"
 	result, settled := w.run(t.Context(), resource(map[string]any{"login": "login"}, nil), false)
-	if settled || result.Waits || result.Outcome.Reason != content.ReasonFailed || !strings.Contains(result.Outcome.Message, `read the ConfigMap "sizes": not for you`) {
+	if settled || result.WaitingForObject || result.Outcome.Reason != content.ReasonFailed || !strings.Contains(result.Outcome.Message, `read the ConfigMap "sizes": not for you`) {
 		t.Errorf("settled %v: %+v", settled, result)
 	}
 }

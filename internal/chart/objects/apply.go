@@ -66,26 +66,26 @@ func (r Result) Missing() bool { return r.Live == nil && (r.Applied == nil || !i
 // content; nil if there was none, and want itself for an object that was found, of which that is
 // not known. An object that another client changes in the meantime is read again.
 func (a *Applier) Apply(ctx context.Context, client dynamic.ResourceInterface, want, before *unstructured.Unstructured, o Options) (result Result, err error) {
-	var first, said *unstructured.Unstructured // Changes by an attempt that ended in a conflict are differences, too.
+	var first, wanted *unstructured.Unstructured // Changes by an attempt that ended in a conflict are differences, too.
 	err = retry.OnError(retry.DefaultRetry, func(err error) bool { return apierrors.IsConflict(err) && ctx.Err() == nil }, func() (err error) {
 		one := application{Applier: a, Options: o, client: client, want: plain(want), before: plain(before)}
-		one.said = one.before
+		one.lastText = one.before
 		switch before {
 		case nil:
-			one.said = &unstructured.Unstructured{}
+			one.lastText = &unstructured.Unstructured{}
 		case want:
 			one.before = nil
 		}
 		var warnings []string
 		result, err = one.apply(context.WithValue(ctx, warningsOf{}, &warnings))
 		result.Warnings = warnings
-		if said = one.want; first == nil {
+		if wanted = one.want; first == nil {
 			first = result.Live
 		}
 		return err
 	})
 	if err == nil && first != nil && result.Live != nil && first != result.Live && result.Applied != nil {
-		earlier := differences(said, first, result.Applied, a.ByClient || result.Patched != nil)
+		earlier := differences(wanted, first, result.Applied, a.ByClient || result.Patched != nil)
 		result.Differences = slices.Compact(slices.Sorted(slices.Values(append(earlier, result.Differences...))))
 	}
 	return result, err
@@ -98,9 +98,9 @@ type application struct {
 
 	client dynamic.ResourceInterface
 	want   *unstructured.Unstructured
-	// said is the chart's text so far, and before the release's former state of the object.
-	said, before *unstructured.Unstructured
-	live         *unstructured.Unstructured
+	// lastText is the object as the chart had it before, and before the release's former object.
+	lastText, before *unstructured.Unstructured
+	live             *unstructured.Unstructured
 }
 
 func (a *application) apply(ctx context.Context) (result Result, err error) {
@@ -121,7 +121,7 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	case a.DryRun && a.live.GetDeletionTimestamp() != nil:
 		return result, nil // Its deletion is an event, upon which it is missing.
 	}
-	a.leave(a.want, a.live, a.said, a.Keep)
+	a.leave(a.want, a.live, a.lastText, a.Keep)
 	if a.before == nil || isBare(a.before) {
 		a.before = held(a.live)
 	}
@@ -249,7 +249,7 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	switch {
 	case !isFormal(refusal):
 		return applied, nil, refusal
-	case fillNulls(a.want.Object, a.said.Object, a.live.Object):
+	case fillNulls(a.want.Object, a.lastText.Object, a.live.Object):
 		return a.byServer(ctx)
 	}
 	return a.byPatch(ctx, refusal, wasPatched)
@@ -367,7 +367,7 @@ func (a *application) withoutRivals(ctx context.Context) (applied *unstructured.
 			return applied, nil
 		}
 	}
-	d, err := displace(a.live, a.want, a.want, excluded, refusal, a.tryUpdate(ctx))
+	d, err := resolveConflict(a.live, a.want, a.want, excluded, refusal, a.tryUpdate(ctx))
 	switch {
 	case err != nil:
 		return nil, err
@@ -388,7 +388,7 @@ func (a *application) withoutRivals(ctx context.Context) (applied *unstructured.
 	return a.serverSide(ctx)
 }
 
-// tryUpdate returns the function by which displace asks the API server.
+// tryUpdate returns the function by which resolveConflict asks the API server.
 func (a *application) tryUpdate(ctx context.Context) tryUpdate {
 	return func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return a.client.Update(ctx, object, metav1.UpdateOptions{FieldManager: FieldManager, DryRun: dry(true)})
@@ -437,10 +437,10 @@ func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*
 	switch {
 	case !apierrors.IsInvalid(refusal):
 		return patched, refusal
-	case fillNulls(a.want.Object, a.said.Object, a.live.Object):
+	case fillNulls(a.want.Object, a.lastText.Object, a.live.Object):
 		return a.patch(ctx, manager, dryRun)
 	}
-	d, err := displace(a.live, a.want, a.before, excluded, refusal, a.tryUpdate(ctx))
+	d, err := resolveConflict(a.live, a.want, a.before, excluded, refusal, a.tryUpdate(ctx))
 	if d == nil || err != nil {
 		return nil, errors.Join(refusal, err)
 	}

@@ -21,9 +21,9 @@ type Detector struct {
 	Applier
 
 	Cluster *manifest.Cluster
-	// Saw is called for each object of the manifest, if it is not nil: with the live object as it
-	// was compared, or with nil where the comparison says nothing for sure.
-	Saw func(live *unstructured.Unstructured)
+	// Observe is called for each object of the manifest, if it is not nil: with the live object as
+	// it was compared, or with nil if the comparison could not read it for sure.
+	Observe func(live *unstructured.Unstructured)
 	// Held reports whether a field of an object waits for its repair, because it is changed again
 	// and again; "" is the object itself. Nil means that no field waits.
 	Held func(object, field string) bool
@@ -94,8 +94,8 @@ func (d *Detector) Find(ctx context.Context, text string) (found Found, err erro
 	var errs []error
 	for _, object := range lastOfEach(desired, d.Namespace) {
 		live, err := d.compare(ctx, object, &found)
-		if d.Saw != nil {
-			d.Saw(live)
+		if d.Observe != nil {
+			d.Observe(live)
 		}
 		reason := Reason(err)
 		switch {
@@ -146,7 +146,7 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	d.mark(desired)
+	d.addHelmMetadata(desired)
 	object := Object{Name: manifest.Name(desired), desired: desired, client: client}
 	result, err := d.apply(ctx, client, desired, Options{DryRun: true})
 	switch {

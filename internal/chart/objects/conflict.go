@@ -15,28 +15,28 @@ import (
 // tryUpdate has the API server update an object by a dry run.
 type tryUpdate func(*unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// displaced are fields of other managers that have to go, such as a port of a Service with the name
-// of the chart's port. A forced apply alone takes the fields of the chart, and leaves the added
-// fields beside them, also where the API server refuses both together.
-type displaced struct {
+// resolution has the fields of other managers to remove, such as a port of a Service with the name of
+// the chart's port. A forced apply takes the chart's fields only, and leaves the added fields
+// beside them, also where the API server refuses both together.
+type resolution struct {
 	going []fieldpath.Path
 	// applied is the object as it will be. Its applied fields are those that the update changes, with those
 	// that it removes.
 	applied *unstructured.Unstructured
 }
 
-// displace returns the parts of the live object that have to go, so that the API server accepts the
-// chart's text; nil if there are none, or if that would not help. The rivals go anyway. As few
-// fields as possible go at the place of a refusal: additions by other managers elsewhere stay. An
-// error is one of the API server that may pass by itself.
-func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpath.Path, refusal error, try tryUpdate) (*displaced, error) {
+// resolveConflict returns the fields of the live object to remove, so that the API server accepts the
+// chart's text; nil if there are none, or if that would not help. It removes all rivals, and as few
+// fields as possible at the place of a refusal: additions by other managers elsewhere stay. An
+// error is a temporary one of the API server.
+func resolveConflict(live, desired, before *unstructured.Unstructured, rivals []fieldpath.Path, refusal error, try tryUpdate) (*resolution, error) {
 	if len(rivals) > 0 && refusal == nil {
 		applied, cause, err := without(live, desired, before, rivals, try)
 		switch {
 		case err != nil:
 			return nil, err
 		case applied != nil:
-			return displacedBy(live, applied, rivals)
+			return newResolution(live, applied, rivals)
 		}
 		refusal = cause
 	}
@@ -56,19 +56,19 @@ func displace(live, desired, before *unstructured.Unstructured, rivals []fieldpa
 	if applied == nil || err != nil {
 		return nil, err
 	}
-	all := &displaced{going, applied}
+	all := &resolution{going, applied}
 	if err := all.spare(live, desired, before, going[len(rivals):], try); err != nil {
 		return nil, err
 	}
 	if len(all.going) == 0 {
 		return nil, nil //nolint:nilnil // The API server accepts the update with all that others added: they are not the cause.
 	}
-	return displacedBy(live, all.applied, all.going)
+	return newResolution(live, all.applied, all.going)
 }
 
 // spare lets those of the paths stay without which the API server accepts the chart's text as well. A default that
 // nobody holds goes alone: a merge may drop it by itself, and an apply does not.
-func (d *displaced) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
+func (d *resolution) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
 	for _, path := range paths {
 		rest := slices.DeleteFunc(slices.Clone(d.going), path.Equals)
 		if len(rest) == 0 && !holdsAny(fieldsOf(live, isOthers), path) {
@@ -112,10 +112,10 @@ func mergeWithout(before, desired, live *unstructured.Unstructured, going []fiel
 // suspects returns the fields and entries of lists, sorted, of which the chart says nothing, that
 // others hold or nobody, and that stand where the API server's refusal points to.
 func suspects(live, desired *unstructured.Unstructured, refusal error) (found []fieldpath.Path) {
-	said := fieldsOf(live, isOurs)
+	ours := fieldsOf(live, isOurs)
 	causes := causesOf(refusal)
 	for path := range fieldsOf(live, isOthers).All() {
-		going := unsaid(path, desired.Object, said)
+		going := foreignPath(path, desired.Object, ours)
 		if going == nil || !slices.ContainsFunc(causes, func(cause []string) bool { return isAt(going, cause) }) {
 			continue
 		}
@@ -132,15 +132,15 @@ func suspects(live, desired *unstructured.Unstructured, refusal error) (found []
 	return found
 }
 
-// unsaid returns the path if the chart does not have it, neither now nor in the applied text. For a
-// field of such an entry of a list, it returns the path of the entry, and nil for any other.
-func unsaid(path fieldpath.Path, desired map[string]any, said *fieldpath.Set) fieldpath.Path {
+// foreignPath returns the path if the chart neither has it nor had it when it was applied. For a field
+// of such an entry of a list, it returns the path of the entry. Otherwise it returns nil.
+func foreignPath(path fieldpath.Path, desired map[string]any, ours *fieldpath.Set) fieldpath.Path {
 	if name := path[0].FieldName; name == nil || isIdentity(*name) {
 		return nil
 	}
 	for i := range path {
 		if !find(desired, path[:i+1]).there {
-			if said.Has(path[:i+1]) {
+			if ours.Has(path[:i+1]) {
 				return nil
 			}
 			return wholeEntry(path, i).Copy()
@@ -192,15 +192,15 @@ func isAt(path fieldpath.Path, cause []string) bool {
 	return slices.Equal(names[:both], cause[:both])
 }
 
-// displacedBy returns the result. Its object has the fields that go among the applied ones, so that a
-// comparison sees them.
-func displacedBy(live, applied *unstructured.Unstructured, going []fieldpath.Path) (*displaced, error) {
+// newResolution counts the removed fields among the applied ones of its object, so that a comparison
+// sees them.
+func newResolution(live, applied *unstructured.Unstructured, going []fieldpath.Path) (*resolution, error) {
 	entry := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: applied.GetAPIVersion()}
 	if err := writeFields(&entry, fieldsOf(applied, isOurs).Union(fieldsAt(live, going))); err != nil {
 		return nil, err
 	}
 	applied.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
-	return &displaced{going, applied}, nil
+	return &resolution{going, applied}, nil
 }
 
 // fieldsAt returns the fields of other managers at and below the paths, and the paths that no other

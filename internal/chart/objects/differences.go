@@ -15,11 +15,11 @@ import (
 // other differences, such as the time that a webhook writes at each update, do not count. With
 // byPatch the managed fields do not tell which fields are the chart's.
 func differences(desired, live, applied *unstructured.Unstructured, byPatch bool) []string {
-	said := saidOf(desired, live, applied, byPatch)
-	leaves := said.Leaves()
+	fields := chartFields(desired, live, applied, byPatch)
+	leaves := fields.Leaves()
 	found := map[string]bool{}
 	order := map[string][][2]int{}
-	for path := range said.All() {
+	for path := range fields.All() {
 		if isStatus(path) {
 			continue
 		}
@@ -45,13 +45,13 @@ func differences(desired, live, applied *unstructured.Unstructured, byPatch bool
 	return slices.Sorted(maps.Keys(found))
 }
 
-// saidOf returns the fields of which the chart says something, or of which it did.
-func saidOf(desired, live, applied *unstructured.Unstructured, byPatch bool) *fieldpath.Set {
-	said := fieldsOf(applied, isApplied)
-	if byPatch || said.Empty() {
+// chartFields returns the fields that the chart has or had.
+func chartFields(desired, live, applied *unstructured.Unstructured, byPatch bool) *fieldpath.Set {
+	fields := fieldsOf(applied, isApplied)
+	if byPatch || fields.Empty() {
 		return textOf(desired)
 	}
-	return said.Union(fieldsOf(live, isApplied)) // A field that is in the live object only is one that the chart has dropped.
+	return fields.Union(fieldsOf(live, isApplied)) // A field that is in the live object only is one that the chart has dropped.
 }
 
 func isStatus(path fieldpath.Path) bool {

@@ -25,16 +25,16 @@ func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep [
 	for _, pointer := range keep {
 		Keep(desired.Object, live.Object, pointer)
 	}
-	said := before.Object
+	was := before.Object
 	if desired.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "ServiceAccount"}) {
-		keepEntriesOf(desired.Object, said, live.Object, "imagePullSecrets")
+		keepEntriesOf(desired.Object, was, live.Object, "imagePullSecrets")
 	}
 	if _, err := scheme.Scheme.New(desired.GroupVersionKind()); err != nil { // A kind that the API server does not know by itself.
 		all := fieldsOf(live, func(*metav1.ManagedFieldsEntry) bool { return true })
 		for name, value := range desired.Object {
 			if !isIdentity(name) {
 				element := fieldpath.FieldNameElement(name)
-				keepAdded(value, said[name], live.Object[name], all.WithPrefix(element), all.Members.Has(element))
+				keepAdded(value, was[name], live.Object[name], all.WithPrefix(element), all.Members.Has(element))
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep [
 // ServiceAccount. For the API server such a list is one value: each apply would remove them.
 func keepEntriesOf(desired, before, live map[string]any, field string) {
 	wanted, _ := desired[field].([]any)
-	said, _ := before[field].([]any)
+	was, _ := before[field].([]any)
 	there, _ := live[field].([]any)
 	lacks := func(list []any) func(any) bool {
 		return func(entry any) bool {
@@ -59,7 +59,7 @@ func keepEntriesOf(desired, before, live map[string]any, field string) {
 		kept = nil // They stay where they are.
 	}
 	for _, entry := range there {
-		if isWanted := !lacks(wanted)(entry); isWanted && kept != nil && !lacks(kept)(entry) || !isWanted && !lacks(said)(entry) {
+		if isWanted := !lacks(wanted)(entry); isWanted && kept != nil && !lacks(kept)(entry) || !isWanted && !lacks(was)(entry) {
 			continue
 		}
 		kept = append(kept, runtime.DeepCopyJSONValue(entry))
@@ -73,20 +73,20 @@ func keepEntriesOf(desired, before, live map[string]any, field string) {
 func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
-		said, _ := before.(map[string]any)
+		was, _ := before.(map[string]any)
 		there, _ := live.(map[string]any)
 		for name, value := range desired {
 			element := fieldpath.FieldNameElement(name)
-			keepAdded(value, said[name], there[name], held.WithPrefix(element), held.Members.Has(element))
+			keepAdded(value, was[name], there[name], held.WithPrefix(element), held.Members.Has(element))
 		}
 	case []any:
-		said, _ := before.([]any)
+		was, _ := before.([]any)
 		there, _ := live.([]any)
 		if !isLeaf && !held.Empty() {
 			return // It has keys, so that a field has its own owner.
 		}
 		for i, entry := range desired {
-			addFields(entry, counterpartOf(desired, i, said), counterpartOf(desired, i, there))
+			addFields(entry, counterpartOf(desired, i, was), counterpartOf(desired, i, there))
 		}
 	}
 }
@@ -97,19 +97,19 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 func fillNulls(desired, before, live any) (filled bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
-		said, _ := before.(map[string]any)
+		was, _ := before.(map[string]any)
 		there, _ := live.(map[string]any)
 		for name, value := range desired {
-			if value == nil && said[name] == nil && there[name] != nil {
+			if value == nil && was[name] == nil && there[name] != nil {
 				desired[name], filled = runtime.DeepCopyJSONValue(there[name]), true
 			}
-			filled = fillNulls(value, said[name], there[name]) || filled
+			filled = fillNulls(value, was[name], there[name]) || filled
 		}
 	case []any:
-		said, _ := before.([]any)
+		was, _ := before.([]any)
 		there, _ := live.([]any)
 		for i, entry := range desired {
-			filled = fillNulls(entry, counterpartOf(desired, i, said), counterpartOf(desired, i, there)) || filled
+			filled = fillNulls(entry, counterpartOf(desired, i, was), counterpartOf(desired, i, there)) || filled
 		}
 	}
 	return filled
@@ -130,24 +130,24 @@ func counterpartOf(desired []any, i int, list []any) any {
 func addFields(desired, before, live any) {
 	wanted, isWanted := desired.(map[string]any)
 	there, isThere := live.(map[string]any)
-	said, _ := before.(map[string]any)
+	was, _ := before.(map[string]any)
 	if list, isList := desired.([]any); isList {
 		lists, _ := live.([]any)
-		saids, _ := before.([]any)
+		lasts, _ := before.([]any)
 		for i, entry := range list {
-			addFields(entry, counterpartOf(list, i, saids), counterpartOf(list, i, lists))
+			addFields(entry, counterpartOf(list, i, lasts), counterpartOf(list, i, lists))
 		}
 	}
 	if !isWanted || !isThere {
 		return
 	}
 	for name, value := range there {
-		_, isSaid := said[name]
+		_, had := was[name]
 		inner, has := wanted[name]
 		switch {
 		case has:
-			addFields(inner, said[name], value)
-		case !isSaid:
+			addFields(inner, was[name], value)
+		case !had:
 			wanted[name] = runtime.DeepCopyJSONValue(value)
 		}
 	}

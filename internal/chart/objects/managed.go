@@ -70,16 +70,16 @@ func unheld(live, desired *unstructured.Unstructured) (found []fieldpath.Path) {
 	}
 	held := fieldsOf(live, func(*metav1.ManagedFieldsEntry) bool { return true })
 	var walk func(fields, said map[string]any, held *fieldpath.Set, at fieldpath.Path)
-	walk = func(fields, said map[string]any, held *fieldpath.Set, at fieldpath.Path) {
+	walk = func(fields, desired map[string]any, held *fieldpath.Set, at fieldpath.Path) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			element := fieldpath.FieldNameElement(name)
 			path, below := append(at.Copy(), element), held.WithPrefix(element)
 			under, isMap := fields[name].(map[string]any)
-			text, isSaid := said[name]
+			text, isDesired := desired[name]
 			textBelow, _ := text.(map[string]any)
 			switch {
 			case len(at) == 0 && isIdentity(name):
-			case !isSaid && !held.Members.Has(element) && below.Empty():
+			case !isDesired && !held.Members.Has(element) && below.Empty():
 				found = append(found, path)
 			case isMap:
 				walk(under, textBelow, below, path)

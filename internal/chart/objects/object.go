@@ -21,8 +21,8 @@ const (
 	releaseNamespace = "meta.helm.sh/release-namespace"
 )
 
-// Marks returns the label and the annotations that Helm sets on the objects of a release.
-func Marks(namespace, name string) (labels, annotations map[string]string) {
+// HelmMetadata returns the label and the annotations that Helm sets on the objects of a release.
+func HelmMetadata(namespace, name string) (labels, annotations map[string]string) {
 	return map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{releaseName: name, releaseNamespace: namespace}
 }
 
@@ -55,9 +55,9 @@ func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) str
 	return owners[0].Kind + " " + owners[0].Name
 }
 
-// mark sets Helm's label and annotations on an object.
-func (a *Applier) mark(object *unstructured.Unstructured) {
-	labels, annotations := Marks(a.Namespace, a.Name)
+// addHelmMetadata sets Helm's label and annotations on an object.
+func (a *Applier) addHelmMetadata(object *unstructured.Unstructured) {
+	labels, annotations := HelmMetadata(a.Namespace, a.Name)
 	object.SetLabels(with(object.GetLabels(), labels))
 	object.SetAnnotations(with(object.GetAnnotations(), annotations))
 }

@@ -60,10 +60,10 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 		changes = append(changes, change)
 	}
 	for _, object := range made {
-		d.mark(object)
+		d.addHelmMetadata(object)
 		identity, random := d.identity(object), []string{"/metadata/name"}
 		if twin := again[identity]; twin != nil {
-			d.mark(twin)
+			d.addHelmMetadata(twin)
 			random = differing(object.Object, twin.Object, "")
 		}
 		change := d.preview(ctx, object, former[identity], brings)

@@ -91,11 +91,11 @@ func (a *application) remedied(refusal error) error {
 	var lines []string
 	for _, cause := range detailsOf(refusal) {
 		pointer := Pointer(strings.Split(cause.Field, "."))
-		wanted, said, live := pointer.values(a.want.Object), pointer.values(a.said.Object), pointer.values(a.live.Object)
+		wanted, last, live := pointer.values(a.want.Object), pointer.values(a.lastText.Object), pointer.values(a.live.Object)
 		if strings.ContainsAny(cause.Field, "[]") || len(wanted) != 1 || len(live) != 1 || !isScalar(wanted[0]) {
 			continue
 		}
-		if equality.Semantic.DeepEqual(wanted, said) && !equality.Semantic.DeepEqual(wanted, live) {
+		if equality.Semantic.DeepEqual(wanted, last) && !equality.Semantic.DeepEqual(wanted, live) {
 			lines = append(lines, Line(a.want, pointer.String()))
 		}
 	}

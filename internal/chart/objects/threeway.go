@@ -132,8 +132,8 @@ func replaceLists(patch, original, target, live map[string]any, known strategicp
 			if err != nil || key == "" || !slices.Contains(meta.GetPatchStrategies(), "merge") {
 				continue
 			}
-			said, wanted, there := itemsAt(original, field), itemsAt(target, field), itemsAt(live, field)
-			if twice(said, key) || twice(wanted, key) || twice(there, key) {
+			former, wanted, there := itemsAt(original, field), itemsAt(target, field), itemsAt(live, field)
+			if twice(former, key) || twice(wanted, key) || twice(there, key) {
 				patch[field] = append([]any{map[string]any{"$patch": "replace"}}, wanted...)
 				delete(patch, "$setElementOrder/"+field)
 				replaced = true
@@ -141,7 +141,7 @@ func replaceLists(patch, original, target, live map[string]any, known strategicp
 			}
 			for _, item := range changed {
 				if one, ok := item.(map[string]any); ok {
-					replaced = replaceLists(one, itemWith(said, key, one[key]), itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
+					replaced = replaceLists(one, itemWith(former, key, one[key]), itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
 				}
 			}
 		}

@@ -96,17 +96,17 @@ func unionsOf(kind schema.GroupKind) []union {
 func rivals(desired, live *unstructured.Unstructured) (found []fieldpath.Path) {
 	kind := desired.GroupVersionKind().GroupKind()
 	for _, one := range unionsOf(kind) {
-		eachAt(desired.Object, live.Object, strings.Split(one.at, "."), nil, func(said, there map[string]any, at fieldpath.Path) {
-			for _, name := range one.excluded(said, there) {
+		eachAt(desired.Object, live.Object, strings.Split(one.at, "."), nil, func(desired, there map[string]any, at fieldpath.Path) {
+			for _, name := range one.excluded(desired, there) {
 				found = append(found, append(at.Copy(), fieldpath.FieldNameElement(name)))
 			}
 		})
 	}
 	if kind == (schema.GroupKind{Kind: "ConfigMap"}) {
 		for _, names := range [][2]string{{"data", "binaryData"}, {"binaryData", "data"}} {
-			said, _ := desired.Object[names[0]].(map[string]any)
+			desired, _ := desired.Object[names[0]].(map[string]any)
 			there, _ := live.Object[names[1]].(map[string]any)
-			for key := range said {
+			for key := range desired {
 				if _, twice := there[key]; twice {
 					found = append(found, fieldpath.MakePathOrDie(names[1], key))
 				}
@@ -118,21 +118,21 @@ func rivals(desired, live *unstructured.Unstructured) (found []fieldpath.Path) {
 }
 
 // excluded returns the fields that exclude those of the chart.
-func (u union) excluded(said, there map[string]any) (names []string) {
+func (u union) excluded(desired, there map[string]any) (names []string) {
 	add := func(name string) {
 		_, isThere := there[name]
-		if _, isSaid := said[name]; isThere && !isSaid {
+		if _, isDesired := desired[name]; isThere && !isDesired {
 			names = append(names, name)
 		}
 	}
-	chosen := func(name string) bool { return said[name] != nil && said[name] != "" }
+	chosen := func(name string) bool { return desired[name] != nil && desired[name] != "" }
 	if slices.ContainsFunc(u.members, chosen) {
 		for _, name := range u.members {
 			add(name)
 		}
 	}
 	for name, values := range u.allowed {
-		now, _ := said[u.by].(string)
+		now, _ := desired[u.by].(string)
 		isNow, _ := there[u.by].(string)
 		switch {
 		case now != "" && !slices.Contains(values, now):
@@ -145,9 +145,9 @@ func (u union) excluded(said, there map[string]any) (names []string) {
 }
 
 // eachAt calls visit with the objects to which the path leads in both.
-func eachAt(said, there any, at []string, path fieldpath.Path, visit func(said, there map[string]any, at fieldpath.Path)) {
+func eachAt(desired, there any, at []string, path fieldpath.Path, visit func(desired, there map[string]any, at fieldpath.Path)) {
 	if len(at) > 0 && at[0] == "*" {
-		texts, _ := said.([]any)
+		texts, _ := desired.([]any)
 		lives, _ := there.([]any)
 		for _, text := range texts {
 			fields, _ := text.(map[string]any)
@@ -159,7 +159,7 @@ func eachAt(said, there any, at []string, path fieldpath.Path, visit func(said, 
 		}
 		return
 	}
-	text, isText := said.(map[string]any)
+	text, isText := desired.(map[string]any)
 	live, isLive := there.(map[string]any)
 	switch {
 	case !isText || !isLive:

@@ -68,8 +68,8 @@ func annotationsOf(owner order.Owner) map[string]string {
 	}
 }
 
-// Marked reports whether an object has Helm's label and its annotations for the release.
-func Marked(object metav1.Object, namespace, name string) bool {
+// BelongsTo reports whether an object has Helm's label and its annotations for the release.
+func BelongsTo(object metav1.Object, namespace, name string) bool {
 	annotations := object.GetAnnotations()
 	return object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
 		annotations["meta.helm.sh/release-name"] == name && annotations["meta.helm.sh/release-namespace"] == namespace

@@ -62,11 +62,11 @@ func (r *Runner) ask(ctx context.Context, o order.Order, kubeconfig []byte, into
 		cmd.Env = process.Entries(env)
 	}
 	out, err := cmd.Output()
-	switch said := strings.TrimSpace(stderr.String()); {
+	switch printed := strings.TrimSpace(stderr.String()); {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && said != "":
-		return errors.New(said)
+	case err != nil && printed != "":
+		return errors.New(printed)
 	case err != nil:
 		return err
 	}

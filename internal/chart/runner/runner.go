@@ -124,12 +124,12 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 		return crashed(fmt.Errorf("start chart-exec, which belongs beside the manager's program: %w", err))
 	}
 	code, cause, err := p.Wait(ctx, process.DefaultGrace)
-	e := ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())}
+	e := processExit{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())}
 	e.text = spec.Hidden.Text(e.text) // Before anything is cut.
 	if last != nil {
 		last.Error = spec.Hidden.Text(last.Error)
 	}
-	return judge(e)
+	return determineOutcome(e)
 }
 
 // crash returns the line in which the program's runtime gives the reason of its end; "" if there is
@@ -153,16 +153,16 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
 	env["KUBECONFIG"] = dir.Kubeconfig
 	env["HOME"], env["TMPDIR"] = dir.Project, dir.Temp
-	for _, mark := range r.Reaper.Environ() {
-		name, value, _ := strings.Cut(mark, "=")
+	for _, entry := range r.Reaper.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
 		env[name] = value
 	}
 	process.BypassHTTPProxy(env)
 	return process.Entries(env)
 }
 
-// ending says how a run ended.
-type ending struct {
+// processExit says how a run ended.
+type processExit struct {
 	code int
 	// cause is why the run's context ended; nil if it did not.
 	cause error
@@ -174,9 +174,9 @@ type ending struct {
 	text string
 }
 
-// judge returns the outcome of a run. It succeeded if and only if chart-exec exited with 0
-// and its last record says so.
-func judge(e ending) content.Outcome {
+// determineOutcome returns the outcome of a run. It succeeded if and only if chart-exec exited with
+// 0 and its last record says so.
+func determineOutcome(e processExit) content.Outcome {
 	switch {
 	case e.err != nil:
 		return crashed(e.err)

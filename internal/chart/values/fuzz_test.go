@@ -71,7 +71,7 @@ func checkHidden(t *testing.T, tree any) {
 		case string:
 			for line := range strings.Lines(v) {
 				line = strings.TrimSpace(line)
-				shown := strings.ReplaceAll(mask.Text("got <"+line+">"), hidden, "")
+				shown := strings.ReplaceAll(mask.Text("got <"+line+">"), redacted, "")
 				if len([]rune(line)) >= minLong && !strings.Contains(hiddenAll, line) && strings.Contains(shown, line) {
 					t.Errorf("%q shows %q", shown, line)
 				}

@@ -41,7 +41,7 @@ type Mask struct {
 }
 
 const (
-	hidden = "(redacted)"
+	redacted = "(redacted)"
 	// hiddenAll stands for a text in which nothing can be hidden.
 	hiddenAll = "(not shown: it may have values of Secrets, which are too many to look for)"
 	// minLong is the length from which a value is hidden within words too.
@@ -218,7 +218,7 @@ func (m *Mask) Text(text string) string {
 			continue
 		case i >= end: // Another stretch. Values that overlap are one.
 			shown.WriteString(text[from:i])
-			shown.WriteString(hidden)
+			shown.WriteString(redacted)
 		}
 		end = max(end, i+n)
 		from = end

@@ -68,7 +68,7 @@ func TestEachLineOfASecretIsHidden(t *testing.T) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)
 			for _, message := range []string{line, "at <" + line + ">", "  \t" + line + "\n", "got " + strconv.Quote(line), "got " + line[:len(line)*3/4]} {
-				if shown := mask.Text(message); !strings.Contains(shown, hidden) || strings.Contains(shown, line) {
+				if shown := mask.Text(message); !strings.Contains(shown, redacted) || strings.Contains(shown, line) {
 					t.Errorf("%s: %q shows %q", why, message, shown)
 				}
 			}
@@ -119,7 +119,7 @@ func FuzzMask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		got := NewMask(map[string]any{"a": secret}).Text(text + " " + secret + " " + text)
 		secret = strings.TrimSpace(secret)
-		if len([]rune(secret)) >= minLong && !strings.Contains(hidden, secret) && !strings.Contains(hiddenAll, secret) && strings.Contains(strings.ReplaceAll(got, hidden, "\x00"), secret) {
+		if len([]rune(secret)) >= minLong && !strings.Contains(redacted, secret) && !strings.Contains(hiddenAll, secret) && strings.Contains(strings.ReplaceAll(got, redacted, "\x00"), secret) {
 			t.Errorf("%q is in %q", secret, got)
 		}
 	})

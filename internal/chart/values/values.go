@@ -122,14 +122,14 @@ func (v *Values) ChartVersion() content.Version {
 }
 
 // Build is BuildOver nothing.
-func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
-	return s.BuildOver(nil, spec, strongest)
+func (s *Source) Build(spec, overrides map[string]any) (*Values, error) {
+	return s.BuildOver(nil, spec, overrides)
 }
 
 // BuildOver makes the values of a CR. The values of valuesFrom are the weakest. The CR's spec
 // overrides them, then the overrides of the watch, and then those of a Go program, which are a
 // tree. An error names the values that the chart cannot take, or is a FaultError.
-func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error) {
+func (s *Source) BuildOver(from, spec, overrides map[string]any) (*Values, error) {
 	v, loaded, err := s.begin(spec)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 			return nil, fmt.Errorf("override %s: %w", o.Key, err)
 		}
 	}
-	v.Values, author = loader.MergeMaps(v.Values, strongest), loader.MergeMaps(author, strongest)
+	v.Values, author = loader.MergeMaps(v.Values, overrides), loader.MergeMaps(author, overrides)
 	if v.Digest, err = releaseDigest(loaded.digest, v.Values); err != nil {
 		return nil, fmt.Errorf("digest the values: %w", err)
 	}

@@ -63,7 +63,7 @@ func fuzzReport(generation int64, which uint8, message string, count int) status
 	case 0:
 		return status.Started(generation, which&32 != 0)
 	case 1:
-		return finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: message}, summary), summary).WithRun(run)
+		return finished(generation, jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 2, Output: message}, summary), summary).WithRun(run)
 	case 2:
 		return finished(generation, canceled(), summary).WithRun(status.LastRun{})
 	}

@@ -349,7 +349,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 				for _, report := range []status.Report{
 					status.Started(generation, false),
 					status.Finished(generation, content.Result{Outcome: content.Outcome{Verdict: content.Failed, Reason: content.Reason(text()), Message: text()}}),
-					finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
+					finished(generation, jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 2, Output: text()}, s), s),
 				} {
 					obj = apply(t, obj, report, later)
 					expectSmall(t, obj)

@@ -117,7 +117,7 @@ func (a *agent) claim(ctx context.Context) (wire.Assignment, error) {
 		case err == nil:
 			err = fmt.Errorf("a manager answers %d: %s", code, bytes.TrimSpace(answer))
 		}
-		a.managers.sayAway(err)
+		a.managers.logNoManager(err)
 		if !pause(ctx, longestPause) {
 			return wire.Assignment{}, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
@@ -246,7 +246,7 @@ func (a *agent) sendEvents(ctx context.Context, ended <-chan struct{}) {
 			}
 			continue
 		}
-		a.managers.sayAway(err)
+		a.managers.logNoManager(err)
 		if !pause(ctx, firstPause) {
 			return
 		}
@@ -263,13 +263,13 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 func (a *agent) sendBatch(ctx context.Context, body []byte) (next int64, err error) {
-	answer, err := a.tell(ctx, wire.EventsPath, body)
+	answer, err := a.send(ctx, wire.EventsPath, body)
 	var wanted wire.Wanted
 	return wanted.Next, errors.Join(err, json.Unmarshal(answer, &wanted))
 }
 
-// tell sends something about the run, and returns the answer if the manager takes it.
-func (a *agent) tell(ctx context.Context, path string, body []byte) ([]byte, error) {
+// send posts something about the run, and returns the answer if the manager takes it.
+func (a *agent) send(ctx context.Context, path string, body []byte) ([]byte, error) {
 	code, answer, err := a.post(ctx, path, a.session, body)
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("a manager answers %d: %s", code, bytes.TrimSpace(answer))
@@ -284,10 +284,10 @@ func (a *agent) sendResult(ctx context.Context, result wire.Result) error {
 		return err
 	}
 	for {
-		if _, err = a.tell(ctx, wire.ResultPath, body); err == nil {
+		if _, err = a.send(ctx, wire.ResultPath, body); err == nil {
 			return nil
 		}
-		a.managers.sayAway(err)
+		a.managers.logNoManager(err)
 		if !pause(ctx, firstPause) {
 			return fmt.Errorf("hand over the result: %w", err)
 		}

@@ -24,8 +24,8 @@ const (
 	dialTimeout = 3 * time.Second
 	// firstPause and longestPause are the pauses after all managers have been tried.
 	firstPause, longestPause = 200 * time.Millisecond, 2 * time.Second
-	// sayInterval is the pause between two log lines about managers that are away.
-	sayInterval = 30 * time.Second
+	// logInterval is the pause between two log lines about managers that are away.
+	logInterval = 30 * time.Second
 )
 
 // errAway is returned for a manager that does not have the run. Nothing was done.
@@ -39,7 +39,7 @@ type managers struct {
 
 	mu     sync.Mutex
 	leader leader
-	said   time.Time
+	logged time.Time
 }
 
 // leader is the address that has had the run so far.
@@ -92,7 +92,7 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			why = err
 		}
-		c.sayAway(why)
+		c.logNoManager(why)
 		if c.timeout > 0 && time.Since(began)+pause > c.timeout {
 			return nil, why
 		}
@@ -152,7 +152,7 @@ func (m *managers) try(r *http.Request, address string) (response *http.Response
 		cancel()
 		return nil, mayRepeat && (!sent.Load() || isIdempotent(r)), err
 	}
-	if why := response.Header.Get(wire.AwayHeader); why != "" {
+	if why := response.Header.Get(wire.NotLeaderHeader); why != "" {
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4<<10))
 		_ = response.Body.Close()
 		cancel()
@@ -184,7 +184,7 @@ func isIdempotent(r *http.Request) bool {
 func (m *managers) follow(address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.said = time.Time{}
+	m.logged = time.Time{}
 	if m.leader.address == address {
 		return
 	}
@@ -206,12 +206,12 @@ func (m *managers) endWithLeader(ctx context.Context, address string, cancel fun
 	}
 }
 
-// sayAway logs that no manager has the run, at first and then now and again.
-func (m *managers) sayAway(why error) {
+// logNoManager logs that no manager has the run, at most once each logInterval.
+func (m *managers) logNoManager(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if why != nil && time.Since(m.said) > sayInterval {
-		m.said = time.Now()
+	if why != nil && time.Since(m.logged) > logInterval {
+		m.logged = time.Now()
 		m.log.Info("no manager knows the run of this pod now; trying again", "reason", why.Error())
 	}
 }

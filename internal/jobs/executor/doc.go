@@ -9,7 +9,7 @@
 //     (obtain.go),
 //   - follows it and its pod, says what it waits for, and takes job events and the result from the
 //     agent in the pod (run.go),
-//   - judges a pod that ends without a result by Kubernetes' status of it (judge.go),
+//   - evaluates Kubernetes' status of a pod that ends without a result (evaluate.go),
 //   - leaves the Job to the next manager if this one stops, and otherwise removes it and waits until
 //     its pod is gone if the run is not wanted any more.
 //

@@ -24,7 +24,7 @@ func (c *jobCluster) whyNoPod(ctx context.Context, job *batchv1.Job) string {
 // as a volume that is missing; "" if the last Event is not a warning.
 func (c *jobCluster) whyNotStarted(ctx context.Context, pod *corev1.Pod) string {
 	if last := c.lastEvent(ctx, fields.Set{"involvedObject.uid": string(pod.UID)}); last != nil && last.Type == corev1.EventTypeWarning {
-		return steady(said(last.Reason, last.Message), pod.Labels[batchv1.JobNameLabel])
+		return steady(reasonAndMessage(last.Reason, last.Message), pod.Labels[batchv1.JobNameLabel])
 	}
 	return ""
 }

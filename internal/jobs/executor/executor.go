@@ -53,7 +53,7 @@ func New(client kubernetes.Interface, namespace, operator string, log logr.Logge
 // changed tells a run that its Job or pod has changed.
 func (x *Executor) changed(job types.UID) {
 	if r := x.liveRun(job); r != nil {
-		r.look()
+		r.wake()
 	}
 }
 
@@ -90,7 +90,7 @@ func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, 
 		return wire.Assignment{}, serve.ErrTaken
 	case r.resumes: // The agent never got the assignment of an earlier manager.
 		r.unbegun.Store(true)
-		r.look()
+		r.wake()
 		return wire.Assignment{}, serve.ErrUnknown
 	}
 	return r.assignment, nil

@@ -80,7 +80,7 @@ func (b *bench) manager(ctx context.Context) *Runner {
 
 // begin starts a run of the CR u and returns the channel of its result.
 func (b *bench) begin(ctx context.Context, x *Runner, attempt engine.Attempt, id string) <-chan runner.Result {
-	attempt.Placed = func(place, waits string) { b.placed <- place + "|" + waits }
+	attempt.Located = func(place, waits string) { b.placed <- place + "|" + waits }
 	result := make(chan runner.Result, 1)
 	go func() {
 		result <- x.RunRemote(ctx, runner.Spec{UID: "u", ID: id, CR: "tenant/cr", Kubeconfig: []byte(kubeconfig)}, attempt, func(e jobevent.Event) { b.events = append(b.events, e.Task) })

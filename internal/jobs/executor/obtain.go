@@ -116,7 +116,7 @@ func (x *Runner) clear(ctx context.Context, r *run, job *batchv1.Job) error {
 	if left := x.left(job.Name, job.UID); len(left) > 0 {
 		waits += fmt.Sprintf("; its pod %s on the node %s has not ended", left[0].Name, left[0].Spec.NodeName)
 	}
-	r.place("", waits)
+	r.showProgress("", waits)
 	return x.removeAndWait(ctx, job)
 }
 
@@ -141,7 +141,7 @@ func retryRequest[T any](ctx context.Context, r *run, request func() (T, error))
 		if err == nil || !isQuota(err) && (!passes(err) || time.Now().After(until)) || ctx.Err() != nil {
 			return answer, err
 		}
-		r.place("", err.Error())
+		r.showProgress("", err.Error())
 		if isQuota(err) {
 			sleep(ctx, quotaPause)
 		} else {

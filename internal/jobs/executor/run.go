@@ -22,11 +22,11 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// lookPause is the time between two looks at a run of which nothing new is seen. It doubles up to
-// maxLookPause.
+// pollInterval is the time between two evaluations of a run without news. It doubles up to
+// maxPollInterval.
 const (
-	lookPause    = time.Second
-	maxLookPause = 30 * time.Second
+	pollInterval    = time.Second
+	maxPollInterval = 30 * time.Second
 )
 
 // run is a run that this manager has. The one goroutine of serve handles its messages, so that
@@ -63,12 +63,12 @@ type run struct {
 	next atomic.Int64
 
 	// For the goroutine of serve alone: the last observed pod, and the last place in the status.
-	pod     *corev1.Pod
-	refused string
-	stalled string
-	waited  string
-	lost    bool
-	shown   [2]string
+	pod      *corev1.Pod
+	refused  string
+	stalled  string
+	waited   string
+	lost     bool
+	reported [2]string
 	// stays is true if the pod has ended without a result, and its log may say why.
 	stays bool
 }
@@ -101,7 +101,7 @@ func (r *run) open() {
 // ignored.
 func (r *run) predecessor() *run {
 	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
-	p.attempt.Placed = func(place, _ string) { r.place("", "until the resource's earlier run ends, in "+place) }
+	p.attempt.Located = func(place, _ string) { r.showProgress("", "until the resource's earlier run ends, in "+place) }
 	p.open()
 	return p
 }
@@ -126,22 +126,22 @@ func (r *run) setClaimed(pod types.UID) {
 	r.mu.Lock()
 	r.claimed = pod
 	r.mu.Unlock()
-	r.look()
+	r.wake()
 }
 
-// look makes the run look at Kubernetes' state.
-func (r *run) look() {
+// wake makes serve evaluate the run.
+func (r *run) wake() {
 	select {
 	case r.changed <- struct{}{}:
 	default: // It will, soon.
 	}
 }
 
-// place reports where the run executes and which object it waits for.
-func (r *run) place(place, waits string) {
-	if now := [2]string{place, waits}; now != r.shown && r.attempt.Placed != nil {
-		r.shown = now
-		r.attempt.Placed(place, waits)
+// showProgress reports where the run executes and why it waits.
+func (r *run) showProgress(place, waitingFor string) {
+	if now := [2]string{place, waitingFor}; now != r.reported && r.attempt.Located != nil {
+		r.reported = now
+		r.attempt.Located(place, waitingFor)
 	}
 }
 
@@ -151,10 +151,10 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 	if r.adopted {
 		log.Info("resuming a run that an earlier manager began in a Job")
 	}
-	pause := lookPause
-	timer := time.NewTimer(lookPause)
+	pause := pollInterval
+	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
-	r.look()
+	r.wake()
 	for {
 		select {
 		case <-ctx.Done():
@@ -166,21 +166,21 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 				return resultOf(h.result)
 			}
 		case <-r.changed:
-			pause = lookPause
+			pause = pollInterval
 			timer.Reset(pause) // An effect of the change, such as a pod that is refused, may change nothing here.
 			if r.unbegun.Load() {
 				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
 			}
-			if result, over := r.judge(ctx, c, job); over {
+			if result, over := r.evaluate(ctx, c, job); over {
 				return result
 			}
 		case <-timer.C:
 			r.ask(ctx, c, job)
-			if result, over := r.judge(ctx, c, job); over {
+			if result, over := r.evaluate(ctx, c, job); over {
 				return result
 			}
 			timer.Reset(pause)
-			pause = min(2*pause, maxLookPause)
+			pause = min(2*pause, maxPollInterval)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
 	case r.claimedBy() != "":
 	case r.pod == nil:
 		r.refused = c.whyNoPod(ctx, job)
-	case starts(r.pod):
+	case isStarting(r.pod):
 		r.stalled = c.whyNotStarted(ctx, r.pod)
 	}
 	r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
@@ -202,31 +202,31 @@ func resultOf(result wire.Result) runner.Result {
 	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Remote: true}
 }
 
-// judge evaluates Kubernetes' state, and returns the result if the run is over.
-func (r *run) judge(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
-	v := r.see(c, job)
-	s := judge(v)
+// evaluate returns the result if the run is over, and reports its progress otherwise.
+func (r *run) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
+	v := r.snapshot(c, job)
+	s := evaluate(v)
 	if !s.over {
-		if !ends(v) {
-			r.waited = s.waits
+		if !isEnding(v) {
+			r.waited = s.waitingFor
 		}
-		r.place(s.place, s.waits)
+		r.showProgress(s.place, s.waitingFor)
 		return runner.Result{}, false
 	}
-	if said, err := wire.DecodeTermination([]byte(s.said)); err == nil && said.RunID == r.assignment.Spec.ID && said.Outcome.Verdict != content.Canceled {
-		if next := r.next.Load(); next > 0 && said.Events >= next {
-			log.FromContext(ctx).Info("the pod of the run ended before it could send all job events", "missing", said.Events+1-next)
+	if result, err := wire.DecodeTermination([]byte(s.message)); err == nil && result.RunID == r.assignment.Spec.ID && result.Outcome.Verdict != content.Canceled {
+		if next := r.next.Load(); next > 0 && result.Events >= next {
+			log.FromContext(ctx).Info("the pod of the run ended before it could send all job events", "missing", result.Events+1-next)
 		}
-		return resultOf(said), true
+		return resultOf(result), true
 	}
 	r.stays = v.pod != nil && !v.gone
 	return runner.Result{Outcome: s.failure, Remote: true}, true
 }
 
-// see returns the state of the run in Kubernetes. Until the informers have seen the Job, it is as
+// snapshot returns the state of the run in Kubernetes. Until the informers have seen the Job, it is as
 // it was created.
-func (r *run) see(c *jobCluster, job *batchv1.Job) view {
-	v := view{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, stalled: r.stalled, waited: r.waited, lost: r.lost, now: time.Now()}
+func (r *run) snapshot(c *jobCluster, job *batchv1.Job) snapshot {
+	v := snapshot{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, stalled: r.stalled, waited: r.waited, lost: r.lost, now: time.Now()}
 	if v.job != nil {
 		r.seen = true
 	} else if !r.seen {

@@ -153,11 +153,11 @@ func (s *Server) leads() bool { return s.options.Fence == nil || s.options.Fence
 
 // away responds that this manager does not have the run. The agent tries others, and this one again.
 func away(w http.ResponseWriter, why string) {
-	w.Header().Set(wire.AwayHeader, why)
+	w.Header().Set(wire.NotLeaderHeader, why)
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// awayWriter adds AwayHeader to the proxy's refusal when this manager ceases to lead during a
+// awayWriter adds NotLeaderHeader to the proxy's refusal when this manager ceases to lead during a
 // request, so that the agent sends the request to the next leader.
 type awayWriter struct {
 	http.ResponseWriter
@@ -171,7 +171,7 @@ func (a *awayWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // WriteHeader implements http.ResponseWriter.
 func (a *awayWriter) WriteHeader(code int) {
 	if code == http.StatusServiceUnavailable && !a.s.leads() {
-		a.Header().Set(wire.AwayHeader, "this manager does not lead any more")
+		a.Header().Set(wire.NotLeaderHeader, "this manager does not lead any more")
 	}
 	a.ResponseWriter.WriteHeader(code)
 }

@@ -228,7 +228,7 @@ func TestAManagerWithoutTheRunSaysSo(t *testing.T) {
 			w := newWorld(t)
 			test.set(w)
 			response, answer := w.do("POST", test.path, test.token(w), someResult(t, "run-job"))
-			if response.StatusCode != test.status || (response.Header.Get(wire.AwayHeader) != "") != (test.status == 503) {
+			if response.StatusCode != test.status || (response.Header.Get(wire.NotLeaderHeader) != "") != (test.status == 503) {
 				t.Errorf("got %d %v %s", response.StatusCode, response.Header, answer)
 			}
 			if !w.loseDuring && len(w.events)+len(w.results)+len(w.requests) > 0 {

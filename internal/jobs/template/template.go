@@ -192,11 +192,11 @@ func merge(pod corev1.PodTemplateSpec, patch map[string]any) (*corev1.PodTemplat
 }
 
 // join returns the labels or annotations of both; the stronger ones come last.
-func join(weak, strong map[string]string) map[string]string {
-	all := maps.Clone(weak)
+func join(base, overrides map[string]string) map[string]string {
+	all := maps.Clone(base)
 	if all == nil {
 		all = map[string]string{}
 	}
-	maps.Copy(all, strong)
+	maps.Copy(all, overrides)
 	return all
 }

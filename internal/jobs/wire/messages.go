@@ -158,9 +158,9 @@ func EncodeTermination(r Result) ([]byte, error) {
 		return encoded, err
 	}
 	// Each byte of the message takes one or more in JSON.
-	const mark = "… [cut]"
-	kept := max(0, len(r.Outcome.Message)-(len(encoded)-maxTermination)-len(mark))
-	r.Outcome.Message = strings.ToValidUTF8(r.Outcome.Message[:kept], "") + mark
+	const suffix = "… [cut]"
+	kept := max(0, len(r.Outcome.Message)-(len(encoded)-maxTermination)-len(suffix))
+	r.Outcome.Message = strings.ToValidUTF8(r.Outcome.Message[:kept], "") + suffix
 	return encode(r)
 }
 

@@ -44,9 +44,9 @@ const (
 	MetricsPath = "/v1/metrics"
 )
 
-// AwayHeader is set in a response with status 503 by a manager that does not have the run: it does
-// not lead, or has not adopted the run yet. It has done nothing. Its value says why, for people.
-const AwayHeader = "Ensign-Away"
+// NotLeaderHeader is set in a response with status 503 by a manager that does not lead, or has not
+// adopted the run yet. It has done nothing. Its value is the reason, for people.
+const NotLeaderHeader = "Ensign-Not-Leader"
 
 // ChartLeft is the kind of the event by which the run of a chart says what it leaves because that
 // belongs to another release: its Task. All other events say what the run does.

@@ -160,7 +160,7 @@ func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Dura
 		l.options.Logger.Info("run canceled", values...)
 	default:
 		l.options.Logger.Error(nil, "run failed", values...)
-		if !result.Account.Shown && l.showsBlock(l.failures.count(run, outcome.Message)) {
+		if !result.Account.AlreadyLogged && l.showsBlock(l.failures.count(run, outcome.Message)) {
 			l.writeBlock(run, outcome.Message)
 		}
 	}

@@ -66,7 +66,7 @@ func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome := jobevent.Judge(jobevent.Ending{ExitCode: exit, Output: strings.Join(output, "\n")}, s)
+	outcome := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: exit, Output: strings.Join(output, "\n")}, s)
 	if outcome.Verdict == content.Succeeded {
 		outcome.Message = "Ansible-runner exited successfully"
 	}
@@ -162,7 +162,7 @@ func TestEachKindOfContentSaysWhatItsRunsCame(t *testing.T) {
 	applied.Outcome.Message, applied.RequeueAfter = "All is there", time.Minute
 	applied.Account = content.Account{Start: "fast", Numbers: []content.Number{{Name: "applied", Value: 3}, {Name: "pruned", Value: 0}}, Summary: "3 applied"}
 	shown := failure
-	shown.Account.Shown = true
+	shown.Account.AlreadyLogged = true
 	const (
 		about  = `{"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": `
 		failed = "ERROR run failed " + about + `"Failed", "reason": "Failed", "message": "first\nsecond", "seconds": 2, "run": "r1"}` + "\n"
@@ -404,7 +404,7 @@ func TestNothingPassesForARecord(t *testing.T) {
 			"msg": evil, evil: []any{evil}, "_ansible_item_label": evil, "invocation": "hidden arguments",
 			"result": map[string]any{"kind": "Secret", "data": map[string]any{"key": "hidden value"}},
 		}})
-		l.RunEnded(aRun, ended(jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: evil}, jobevent.Summary{}), jobevent.Summary{}), 0)
+		l.RunEnded(aRun, ended(jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 1, Output: evil}, jobevent.Summary{}), jobevent.Summary{}), 0)
 		for line := range strings.Lines(out.String()) {
 			record := strings.HasPrefix(line, "INFO task {") || strings.HasPrefix(line, "INFO item {") || strings.HasPrefix(line, "ERROR ") && strings.Contains(line, ` {"cr"`)
 			if !record && line != top && line != bottom && !strings.HasPrefix(line, "default/sample | ") {

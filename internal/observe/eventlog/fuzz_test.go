@@ -33,7 +33,7 @@ func FuzzLog(f *testing.F) {
 		}
 		var s jobevent.Summary
 		s.Fold(e)
-		outcome := jobevent.Judge(jobevent.Ending{ExitCode: 1, Err: errors.New(output), Cause: jobevent.Crashed, Output: output}, s)
+		outcome := jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 1, Err: errors.New(output), Cause: jobevent.Crashed, Output: output}, s)
 		for _, asJSON := range []bool{false, true} {
 			var out bytes.Buffer
 			l := log(&out, eventlog.Everything, asJSON)

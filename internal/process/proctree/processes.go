@@ -24,9 +24,9 @@ const (
 // processes is a set of processes that belong together. A member stays a member when its
 // parent ends.
 type processes struct {
-	marks  []string     // processes with one of these environment entries are members
-	since  uint64       // when the first member started; earlier processes are not members
-	spared map[int]bool // pids that are never members
+	entries []string     // processes with one of these environment entries are members
+	since   uint64       // when the first member started; earlier processes are not members
+	spared  map[int]bool // pids that are never members
 	// alien reports that a process with such an entry is not a member. It may be nil.
 	alien func(pid int) bool
 	known map[identity]bool // the members found so far
@@ -108,12 +108,12 @@ func (sent sentSignals) send(members []proc, signal syscall.Signal) int {
 // A process in an uninterruptible system call stops as soon as that has ended, and one of another
 // user may not be stopped: stopMembers waits for neither.
 func (s *processes) stopMembers() []proc {
-	told, alien := map[identity]bool{}, map[identity]bool{}
+	signaled, alien := map[identity]bool{}, map[identity]bool{}
 	allStopped := false
 	for begun := time.Now(); ; {
 		members := s.liveMembers()
 		running := slices.DeleteFunc(slices.Clone(members), func(p proc) bool {
-			return p.stopped || alien[p.identity] || p.blocked && told[p.identity]
+			return p.stopped || alien[p.identity] || p.blocked && signaled[p.identity]
 		})
 		if len(running) == 0 && allStopped || time.Since(begun) >= stopTimeout {
 			return members
@@ -121,7 +121,7 @@ func (s *processes) stopMembers() []proc {
 		allStopped = len(running) == 0
 		for _, p := range running {
 			err := p.send(syscall.SIGSTOP) // It may have ended.
-			told[p.identity], alien[p.identity] = true, errors.Is(err, os.ErrPermission)
+			signaled[p.identity], alien[p.identity] = true, errors.Is(err, os.ErrPermission)
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -150,7 +150,7 @@ func (s *processes) liveMembers() []proc {
 		}
 	}
 	for _, p := range s.table {
-		if s.known[p.identity] || s.isMarked(p) {
+		if s.known[p.identity] || s.hasEntry(p) {
 			visit(p)
 		}
 	}
@@ -160,6 +160,6 @@ func (s *processes) liveMembers() []proc {
 	return members
 }
 
-func (s *processes) isMarked(p proc) bool {
-	return p.started >= s.since && !p.zombie && environHasAny(p.pid, s.marks) && (s.alien == nil || !s.alien(p.pid))
+func (s *processes) hasEntry(p proc) bool {
+	return p.started >= s.since && !p.zombie && environHasAny(p.pid, s.entries) && (s.alien == nil || !s.alien(p.pid))
 }

@@ -52,8 +52,8 @@ func (r *Reaper) EndOwn(grace time.Duration) Ended {
 	return r.processes(instanceVariable + "=" + r.instance).end(grace)
 }
 
-func (r *Reaper) processes(mark string) *processes {
-	return &processes{marks: []string{mark}, spared: lineage(), alien: r.alien, known: map[identity]bool{}}
+func (r *Reaper) processes(entry string) *processes {
+	return &processes{entries: []string{entry}, spared: lineage(), alien: r.alien, known: map[identity]bool{}}
 }
 
 // alien reports whether a process sees another directory at the path of the run directory.

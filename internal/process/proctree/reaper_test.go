@@ -206,7 +206,7 @@ func TestTheHuntSparesItself(t *testing.T) {
 	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
-	f.marks = []string{"PATH=" + os.Getenv("PATH")}
+	f.entries = []string{"PATH=" + os.Getenv("PATH")}
 	if slices.ContainsFunc(f.liveMembers(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
 		t.Error("the hunter or its parent is a member")
 	}

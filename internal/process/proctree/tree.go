@@ -47,7 +47,7 @@ func (r *Reaper) Adopt(leader Leader, nonce int64) *Tree {
 	t := &Tree{
 		Leader:    leader,
 		reaper:    r,
-		processes: processes{marks: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
+		processes: processes{entries: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
 	// The kernel does not reuse the pid before Wait.
 	if p, err := readProc(leader.PID); err == nil {

@@ -165,13 +165,13 @@ func (c *Client) apply(target, before *resource.Info, o objects.Options) (object
 	if err != nil {
 		return objects.Result{}, err
 	}
-	var said *unstructured.Unstructured
+	var former *unstructured.Unstructured
 	if before != nil {
-		if said, err = objectOf(before.Object); err != nil {
+		if former, err = objectOf(before.Object); err != nil {
 			return objects.Result{}, err
 		}
 	}
-	result, err := c.Apply(context.Background(), c.of(target), want, said, o)
+	result, err := c.Apply(context.Background(), c.of(target), want, former, o)
 	if err != nil {
 		return result, fmt.Errorf("%s: %w", nameOf(target), err)
 	}

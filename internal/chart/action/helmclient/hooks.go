@@ -87,9 +87,9 @@ func (c *Client) TakeHooks(resources kube.ResourceList) error {
 		if live == nil || live.GetAnnotations()[release.HookAnnotation] == "" || !c.Own(live) {
 			continue
 		}
-		labels, marks := objects.Marks(c.Applier.Namespace, c.Name)
+		labels, added := objects.HelmMetadata(c.Applier.Namespace, c.Name)
 		annotations := map[string]any{release.HookAnnotation: nil}
-		for name, value := range marks {
+		for name, value := range added {
 			annotations[name] = value
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID(), "labels": labels, "annotations": annotations}})

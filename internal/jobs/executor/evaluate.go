@@ -23,8 +23,8 @@ const silentFor = 10 * time.Second
 // clockSkew is how far the clock of the Job controller may be ahead of this one.
 const clockSkew = 5 * time.Second
 
-// view is the state of a run in Kubernetes.
-type view struct {
+// snapshot is the state of a run in Kubernetes.
+type snapshot struct {
 	// job is nil if it is gone.
 	job *batchv1.Job
 	// pod is the one that has claimed the run, or else the newest; nil if there is none. gone is true
@@ -38,28 +38,26 @@ type view struct {
 	// stalled is the last warning Event of the pod, if that has not started; "" if nothing is
 	// known.
 	stalled string
-	// waited is the object or event that the run waited for until its Job or pod began to end; ""
-	// if there was none.
+	// waited is the reason why the run waited until its Job or pod began to end; "" if there was none.
 	waited string
 	// lost is true if the Job has ended and surely has no pod any more.
 	lost bool
 	now  time.Time
 }
 
-// situation is the judgment of a view.
-type situation struct {
-	// place is where the run executes, and waits the thing that it waits for, in words for people.
-	place, waits string
-	// over is true if nothing of the run executes any more. said is the termination message of its
-	// container then, and failure is the run's outcome if the message is not a result.
+// podState is the meaning of a snapshot.
+type podState struct {
+	// place is where the run executes, and waitingFor why it waits, in words for people.
+	place, waitingFor string
+	// over is true if nothing of the run executes any more. Then message is the termination message
+	// of its container, and failure the run's outcome if the message is not a result.
 	over    bool
-	said    string
+	message string
 	failure content.Outcome
 }
 
-// judge returns the judgment of the view.
-func judge(v view) situation {
-	s := situation{}
+func evaluate(v snapshot) podState {
+	s := podState{}
 	if v.pod != nil && v.claimed {
 		s.place = "pod " + v.pod.Name
 	}
@@ -70,16 +68,16 @@ func judge(v view) situation {
 		v.pod == nil && (v.job == nil || jobFailed != nil || v.lost):
 		s.over, s.failure = true, failureOf(v, jobFailed)
 		if ended {
-			s.said = terminated(v.pod).Message
+			s.message = terminated(v.pod).Message
 		}
 	default:
-		s.waits = waitsFor(v)
+		s.waitingFor = waitsFor(v)
 	}
 	return s
 }
 
 // failureOf returns the outcome of a run that has ended without a result.
-func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
+func failureOf(v snapshot, failed *batchv1.JobCondition) content.Outcome {
 	if tookTooLong(v) {
 		why := "the Job took over a minute longer than the watch's timeout"
 		if v.waited != "" {
@@ -89,7 +87,7 @@ func failureOf(v view, failed *batchv1.JobCondition) content.Outcome {
 	}
 	why := whyEnded(v)
 	if why == "" && failed != nil {
-		why = said(failed.Reason, failed.Message)
+		why = reasonAndMessage(failed.Reason, failed.Message)
 	}
 	if why == "" {
 		why = "its pod is gone, and the result with it"
@@ -110,7 +108,7 @@ func byOthers(job *batchv1.Job) string {
 }
 
 // tookTooLong reports whether the Job's deadline has ended the run. The pod may go before the Job says so.
-func tookTooLong(v view) bool {
+func tookTooLong(v snapshot) bool {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
 		if c := condition(v.job, kind); c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded {
 			return true
@@ -125,26 +123,26 @@ func tookTooLong(v view) bool {
 	return deleted && !disrupted && v.now.After(deadline.Add(-clockSkew))
 }
 
-// ends reports whether the Job or the pod of the view is being deleted, or the Job lets it end.
-func ends(v view) bool {
+// isEnding reports whether the Job or its pod is being deleted, or the Job has failed.
+func isEnding(v snapshot) bool {
 	return v.job == nil || v.job.DeletionTimestamp != nil || v.pod != nil && v.pod.DeletionTimestamp != nil || condition(v.job, batchv1.JobFailureTarget) != nil
 }
 
-// whyEnded returns Kubernetes' reason for the end of the pod; "" if it gives none.
-func whyEnded(v view) string {
+// whyEnded returns Kubernetes' reason for the pod's end; "" if it gives none.
+func whyEnded(v snapshot) string {
 	if v.pod == nil {
 		return byOthers(v.job)
 	}
 	c, disrupted := terminated(v.pod), podCondition(v.pod, corev1.DisruptionTarget, corev1.ConditionTrue)
 	switch {
 	case v.pod.Status.Reason != "": // Evicted, NodeLost, UnexpectedAdmissionError
-		return said(v.pod.Status.Reason, v.pod.Status.Message)
+		return reasonAndMessage(v.pod.Status.Reason, v.pod.Status.Message)
 	case disrupted != nil:
-		return said(disrupted.Reason, disrupted.Message)
+		return reasonAndMessage(disrupted.Reason, disrupted.Message)
 	case c != nil && c.Reason == "OOMKilled":
 		return "OOMKilled: its container took more memory than it may; set a higher limit for the container manager in job.podTemplate"
 	case c != nil && c.Reason != "Error" && c.Reason != "Completed":
-		return said(c.Reason, c.Message)
+		return reasonAndMessage(c.Reason, c.Message)
 	case byOthers(v.job) != "":
 		return byOthers(v.job)
 	case v.gone || v.pod.DeletionTimestamp != nil:
@@ -166,9 +164,8 @@ func failedBefore(pod *corev1.Pod) string {
 	return ""
 }
 
-// waitsFor returns the thing that a run waits for that has not ended; "" if it only waits for its
-// end.
-func waitsFor(v view) string {
+// waitsFor returns the reason why a run waits; "" if it executes.
+func waitsFor(v snapshot) string {
 	switch pod := v.pod; {
 	case v.job != nil && v.job.DeletionTimestamp != nil:
 		return "the Job is being deleted"
@@ -177,7 +174,7 @@ func waitsFor(v view) string {
 			return fmt.Sprintf("the Job is suspended until the queue %q admits it", queue)
 		}
 		return "the Job is suspended"
-	case pod == nil && hidden(v):
+	case pod == nil && lacksLabel(v):
 		return fmt.Sprintf("the pod of the Job has no label %s, and gets no run without it; does an admission webhook remove it?", template.RunLabel)
 	case pod == nil:
 		return v.refused
@@ -191,39 +188,39 @@ func waitsFor(v view) string {
 	}
 }
 
-// hidden reports whether the Job has a pod that is not shown, and not only because it is new.
-func hidden(v view) bool {
+// lacksLabel reports whether the Job has had a pod for a while that the manager does not see.
+func lacksLabel(v snapshot) bool {
 	return v.job != nil && v.job.Status.Active > 0 && v.job.Status.StartTime != nil && v.now.Sub(v.job.Status.StartTime.Time) > silentFor
 }
 
 // startsAfter returns the obstacle that keeps the pod from claiming its run.
-func startsAfter(v view) string {
+func startsAfter(v snapshot) string {
 	pod := v.pod
 	if c := podCondition(pod, corev1.PodScheduled, corev1.ConditionFalse); c != nil {
-		return said(c.Reason, c.Message)
+		return reasonAndMessage(c.Reason, c.Message)
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waiting, running := c.State.Waiting, c.State.Running
 		switch {
 		case waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
-			return said(waiting.Reason, waiting.Message)
+			return reasonAndMessage(waiting.Reason, waiting.Message)
 		case c.Name == template.Container && running != nil && v.now.Sub(running.StartedAt.Time) > silentFor:
 			return fmt.Sprintf("the agent in pod %s has not reached the operator yet; its log says why: kubectl logs -n %s %s", pod.Name, pod.Namespace, pod.Name)
 		}
 	}
-	if starts(pod) {
+	if isStarting(pod) {
 		return v.stalled
 	}
 	return ""
 }
 
-// starts reports whether the pod is on a node, and its containers have not all started.
-func starts(pod *corev1.Pod) bool {
+// isStarting reports whether the pod is on a node, and its containers have not all started.
+func isStarting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending
 }
 
-// said joins a reason and a message as Kubernetes' tools do.
-func said(reason, message string) string {
+// reasonAndMessage joins a reason and a message as Kubernetes' tools do.
+func reasonAndMessage(reason, message string) string {
 	if message == "" {
 		return reason
 	}

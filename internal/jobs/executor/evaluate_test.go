@@ -41,14 +41,14 @@ func terminatedPod(how string) string {
 func TestWhatKubernetesSaysOfARun(t *testing.T) {
 	for why, test := range map[string]struct {
 		job, pod string
-		view     view
+		view     snapshot
 		place    string
 		waits    string
 		over     string // a part of the failure's message; "" if the run is not over
 		reason   content.Reason
 	}{
 		"nothing yet":                   {job: aJob},
-		"a quota refuses the pod":       {job: aJob, view: view{refused: `pods "x" is forbidden: exceeded quota: q`}, waits: "exceeded quota: q"},
+		"a quota refuses the pod":       {job: aJob, view: snapshot{refused: `pods "x" is forbidden: exceeded quota: q`}, waits: "exceeded quota: q"},
 		"suspended":                     {job: aJob + "\nspec: {suspend: true}", waits: "the Job is suspended"},
 		"suspended by Kueue":            {job: "metadata: {labels: {kueue.x-k8s.io/queue-name: nightly}}\nspec: {suspend: true}", waits: `the Job is suspended until the queue "nightly" admits it`},
 		"no node has room":              {job: aJob, pod: `status: {conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available"}]}`, waits: "Unschedulable: 0/2 nodes are available"},
@@ -57,14 +57,14 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		"it starts as usual":            {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}`},
 		"a pod without its label":       {job: aJob + "\nstatus: {active: 1, startTime: \"2026-01-01T00:00:00Z\"}", waits: "the pod of the Job has no label ensign.io/run"},
 		"a pod that is not seen yet":    {job: aJob + "\nstatus: {active: 1, startTime: \"2026-01-01T00:00:55Z\"}"},
-		"a pod that was refused before": {job: aJob + "\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", view: view{refused: "exceeded quota: q"}, waits: "exceeded quota: q"},
-		"a volume is missing":           {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}", view: view{stalled: `FailedMount: configmap "ca" not found`}, waits: `FailedMount: configmap "ca" not found`},
-		"a volume that has come":        {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Running, containerStatuses: [{name: manager, state: {running: {startedAt: \"2026-01-01T00:00:55Z\"}}}]}", view: view{stalled: "FailedMount"}},
-		"no image, by an Event too":     {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ErrImagePull, message: \"not found\"}}}]}", view: view{stalled: "Failed"}, waits: "ErrImagePull: not found"},
+		"a pod that was refused before": {job: aJob + "\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", view: snapshot{refused: "exceeded quota: q"}, waits: "exceeded quota: q"},
+		"a volume is missing":           {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ContainerCreating}}}]}", view: snapshot{stalled: `FailedMount: configmap "ca" not found`}, waits: `FailedMount: configmap "ca" not found`},
+		"a volume that has come":        {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Running, containerStatuses: [{name: manager, state: {running: {startedAt: \"2026-01-01T00:00:55Z\"}}}]}", view: snapshot{stalled: "FailedMount"}},
+		"no image, by an Event too":     {job: aJob, pod: "spec: {nodeName: n}\nstatus: {phase: Pending, containerStatuses: [{name: manager, state: {waiting: {reason: ErrImagePull, message: \"not found\"}}}]}", view: snapshot{stalled: "Failed"}, waits: "ErrImagePull: not found"},
 		"the agent is new":              {job: aJob, pod: `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:55Z"}}}]}`},
 		"the agent reaches nobody":      {job: aJob, pod: "metadata: {name: p, namespace: ops}\n" + `status: {containerStatuses: [{name: manager, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}`, waits: "kubectl logs -n ops p"},
-		"it runs":                       {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{claimed: true}, place: "pod p"},
-		"a drained pod ends":            {job: aJob, pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{claimed: true}, place: "pod p", waits: "its pod p is being deleted: EvictionByEvictionAPI: Eviction API: evicting"},
+		"it runs":                       {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: snapshot{claimed: true}, place: "pod p"},
+		"a drained pod ends":            {job: aJob, pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: snapshot{claimed: true}, place: "pod p", waits: "its pod p is being deleted: EvictionByEvictionAPI: Eviction API: evicting"},
 		"a pod that somebody deletes":   {job: aJob, pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", waits: "its pod p is being deleted"},
 
 		"evicted for its disk":        {job: aJob, pod: "status: {phase: Failed, reason: Evicted, message: \"Pod ephemeral local storage usage exceeds\"}", over: "Evicted: Pod ephemeral local storage usage exceeds"},
@@ -73,18 +73,18 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		"an agent that fails":         {job: aJob, pod: terminatedPod("reason: Error, exitCode: 1, message: \"a secret of the content\""), over: "exit code 1; its log may say why: kubectl logs -n ops p"},
 		"an init container fails":     {job: aJob, pod: "metadata: {name: p, namespace: ops}\nstatus: {phase: Failed, initContainerStatuses: [{name: first, state: {terminated: {exitCode: 0}}}, {name: clone, state: {terminated: {reason: Error, exitCode: 128}}}], containerStatuses: [{name: manager, state: {waiting: {reason: PodInitializing}}}]}", over: "its init container clone ended with exit code 128"},
 		"an agent that says nothing":  {job: aJob, pod: terminatedPod("reason: Completed, exitCode: 0"), over: "exit code 0"},
-		"a drained pod that is gone":  {job: aJob, pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{claimed: true, gone: true}, place: "pod p", over: "EvictionByEvictionAPI: Eviction API: evicting"},
-		"a deleted pod that is gone":  {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "its pod p was deleted"},
+		"a drained pod that is gone":  {job: aJob, pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: snapshot{claimed: true, gone: true}, place: "pod p", over: "EvictionByEvictionAPI: Eviction API: evicting"},
+		"a deleted pod that is gone":  {job: aJob, pod: "metadata: {name: p}\nstatus: {phase: Running}", view: snapshot{gone: true}, over: "its pod p was deleted"},
 		"the Job is gone":             {over: "the Job was deleted by somebody"},
-		"the Job is gone, and a pod":  {pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was deleted by somebody"},
-		"suspended while it ran":      {job: aJob + "\nspec: {suspend: true}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was suspended"},
+		"the Job is gone, and a pod":  {pod: "metadata: {name: p}\nstatus: {phase: Running}", view: snapshot{gone: true}, over: "the Job was deleted by somebody"},
+		"suspended while it ran":      {job: aJob + "\nspec: {suspend: true}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: snapshot{gone: true}, over: "the Job was suspended"},
 		"the Job took too long":       {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded, message: \"Job was active longer than specified deadline\"}]}", over: "the Job took over a minute longer than the watch's timeout", reason: content.ReasonTimeout},
-		"too long, waiting":           {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", view: view{waited: "no volume"}, over: "until then it waited: no volume", reason: content.ReasonTimeout},
-		"its pod goes first":          {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true, waited: "no volume"}, over: "until then it waited: no volume", reason: content.ReasonTimeout},
-		"the Job lets it go":          {job: aJob + "\nstatus: {conditions: [{type: FailureTarget, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true}, over: "the Job took over a minute longer", reason: content.ReasonTimeout},
-		"a pod deleted in time":       {job: aJob + "\nspec: {activeDeadlineSeconds: 90}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: view{gone: true}, over: "its pod p was deleted"},
-		"drained when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: view{gone: true}, over: "EvictionByEvictionAPI"},
-		"deleted when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60, suspend: true}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: view{gone: true}, over: "the Job was suspended"},
+		"too long, waiting":           {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", view: snapshot{waited: "no volume"}, over: "until then it waited: no volume", reason: content.ReasonTimeout},
+		"its pod goes first":          {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: snapshot{gone: true, waited: "no volume"}, over: "until then it waited: no volume", reason: content.ReasonTimeout},
+		"the Job lets it go":          {job: aJob + "\nstatus: {conditions: [{type: FailureTarget, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: snapshot{gone: true}, over: "the Job took over a minute longer", reason: content.ReasonTimeout},
+		"a pod deleted in time":       {job: aJob + "\nspec: {activeDeadlineSeconds: 90}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Pending}", view: snapshot{gone: true}, over: "its pod p was deleted"},
+		"drained when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\n" + `status: {phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}]}`, view: snapshot{gone: true}, over: "EvictionByEvictionAPI"},
+		"deleted when it was late":    {job: aJob + "\nspec: {activeDeadlineSeconds: 60, suspend: true}\nstatus: {startTime: \"2026-01-01T00:00:00Z\"}", pod: "metadata: {name: p}\nstatus: {phase: Running}", view: snapshot{gone: true}, over: "the Job was suspended"},
 		"the Job has failed":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: BackoffLimitExceeded, message: \"it has reached the limit\"}]}", over: "BackoffLimitExceeded: it has reached the limit"},
 		"the Job is to fail":          {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"False\"}]}"},
 		"too long, with a pod ending": {job: aJob + "\nstatus: {conditions: [{type: Failed, status: \"True\", reason: DeadlineExceeded}]}", pod: "metadata: {name: p, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", waits: "is being deleted"},
@@ -92,9 +92,9 @@ func TestWhatKubernetesSaysOfARun(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			v := test.view
 			v.job, v.pod, v.now = parsed[batchv1.Job](t, test.job), parsed[corev1.Pod](t, test.pod), time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
-			got := judge(v)
-			if got.place != test.place || !strings.Contains(got.waits, test.waits) || test.waits == "" && got.waits != "" {
-				t.Errorf("it executes in %q and waits for %q", got.place, got.waits)
+			got := evaluate(v)
+			if got.place != test.place || !strings.Contains(got.waitingFor, test.waits) || test.waits == "" && got.waitingFor != "" {
+				t.Errorf("it executes in %q and waits for %q", got.place, got.waitingFor)
 			}
 			if got.over != (test.over != "") || !strings.Contains(got.failure.Message, test.over) {
 				t.Fatalf("over: %v, by %+v", got.over, got.failure)
