@@ -77,7 +77,6 @@ func (r *run) execute(ctx context.Context, working func(string)) error {
 	return r.deploy(ctx, working)
 }
 
-// deploy installs or upgrades the release.
 func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 	working("load")
 	if r.chart, err = loader.Load(r.Chart); err != nil {
@@ -128,7 +127,7 @@ type run struct {
 	evaluators []*evaluator
 }
 
-// evaluate returns the functions with which the chart is rendered.
+// evaluate returns the functions for rendering the chart.
 func (r *run) evaluate(ctx context.Context, c *chart.Chart) template.FuncMap {
 	e := newEvaluator(ctx, r.Order, c)
 	r.evaluators = append(r.evaluators, e)

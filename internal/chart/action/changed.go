@@ -53,7 +53,7 @@ func (r *run) changed(ctx context.Context) (bool, error) {
 func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]any, error) {
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: last.Version, IsUpgrade: true}
 	if records.Installed(last) {
-		options.Revision, options.IsInstall, options.IsUpgrade = 1, true, false // Whatever its number is.
+		options.Revision, options.IsInstall, options.IsUpgrade = 1, true, false // Whatever the number.
 	}
 	files, err := r.render(ctx, options)
 	if err != nil {

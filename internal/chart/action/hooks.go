@@ -20,8 +20,8 @@ import (
 
 const generateName = "generateName"
 
-// refuseHooks returns an error if the chart renders a hook without a name. Helm would come to it only
-// after other hooks have run. The chart is rendered for it only where it could have one.
+// refuseHooks returns an error if the chart renders a hook without a name. Helm would fail at it only
+// after other hooks have run. It renders the chart only if that could have such a hook.
 func (r *run) refuseHooks(ctx context.Context) error {
 	if r.DisableHooks || !r.couldGenerateNames() {
 		return nil
@@ -33,7 +33,7 @@ func (r *run) refuseHooks(ctx context.Context) error {
 	}
 	var errs []error
 	for _, hook := range hooks {
-		isTest := slices.Contains(hook.Events, release.HookTest) && len(hook.Events) == 1 // Nobody runs it here.
+		isTest := slices.Contains(hook.Events, release.HookTest) && len(hook.Events) == 1 // It never runs.
 		if hook.Name == "" && strings.Contains(hook.Manifest, generateName) && !isTest {
 			errs = append(errs, fmt.Errorf("%s: %w", hook.Path, helmclient.Nameless(hook.Kind)))
 		}
@@ -58,7 +58,7 @@ func (r *run) sorted(ctx context.Context, options common.ReleaseOptions) ([]*rel
 	return releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 }
 
-// couldGenerateNames reports whether the chart, those it depends on or the values have the word.
+// couldGenerateNames reports whether the chart, its dependencies or the values contain generateName.
 func (r *run) couldGenerateNames() bool {
 	values, err := json.Marshal(r.Values)
 	return err != nil || bytes.Contains(values, []byte(generateName)) || mentions(r.chart, []byte(generateName))

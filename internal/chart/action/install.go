@@ -15,8 +15,8 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// install makes the first revision that is deployed. After an installation that failed it goes on
-// with the objects that are there, so that no data goes with them.
+// install installs the release. After a failed installation it keeps the existing objects, so that
+// their data are not lost.
 func (r *run) install(ctx context.Context) error {
 	again, err := r.afterFailure(ctx)
 	if err != nil {

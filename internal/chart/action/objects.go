@@ -19,10 +19,10 @@ import (
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// base returns a manifest from which Helm can start, where there is no record: with the identities of the objects
-// that the ledger names, or else of those of the manifests that are children of the CR. The manifests may be
-// anybody's, so nothing else of them is used. An object belongs to the release only if it has Helm's
-// label and annotations.
+// base returns a manifest from which Helm can start where there is no record. It has the identities of the
+// objects that the ledger names, or else of the objects of the manifests that are children of the CR. Any
+// client may have written the manifests, so base uses nothing else of them. An object belongs to the
+// release only if it has Helm's label and annotations.
 func (r *run) base(ctx context.Context, manifests []string) (string, error) {
 	var named []*unstructured.Unstructured
 	for _, one := range r.Base {
@@ -91,8 +91,7 @@ func (r *run) served(text string) (string, error) {
 }
 
 // refuseOthers returns an error if an object that the chart renders belongs to another release or
-// owner. Adopt takes over objects that belong to none. Helm's own way to take over does not check
-// that.
+// owner. Adopt takes over only objects without one. Helm's own take-over does not check that.
 func (r *run) refuseOthers(ctx context.Context) error {
 	made, err := r.dryRun(ctx)
 	if err != nil {

@@ -109,7 +109,7 @@ func (e *evaluator) try() {
 	_, _ = engine.Engine{CustomTemplateFuncs: tpl, LintMode: true}.RenderWithContext(e.ctx, e.chart, values)
 }
 
-// refusal says that an action of the text is not the chart's, and where it may come from.
+// refusal returns the error for an action that is not the chart's. It says where it may come from.
 func (e *evaluator) refusal(text string, foreign *syntax.Action) *RefusedError {
 	var paths []string
 	eachText(e.order.Values, "spec", func(path, part string) {

@@ -18,8 +18,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Preview writes an order.Rendered: the output of the chart for the revision of the order. It sends the
-// API server the requests of templates, and changes nothing.
+// Preview writes an order.Rendered: the output of the chart for the revision of the order. Its only
+// requests to the API server are those of templates. It changes nothing.
 func Preview(ctx context.Context, o order.Order, kubeconfig string, out io.Writer) error {
 	events := []release.HookEvent{release.HookPreUpgrade, release.HookPostUpgrade}
 	o.Action = order.Upgrade

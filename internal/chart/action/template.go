@@ -42,7 +42,7 @@ func Render(ctx context.Context, o order.Order, out io.Writer) error {
 	}
 	encoder := json.NewEncoder(out)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, "NOTES.txt") { // As Helm has it, whatever stands before.
+		if strings.HasSuffix(name, "NOTES.txt") { // As in Helm, with any prefix.
 			continue
 		}
 		if err := encoder.Encode(order.File{Name: name, Text: files[name]}); err != nil {

@@ -24,9 +24,8 @@ func newEvaluator(ctx context.Context, o order.Order, c *chart.Chart) *evaluator
 
 // templateFuncs returns the functions that replace Helm's tpl. A template can look up every Secret
 // that the operator may read, so text of a CR must never be evaluated as one. The replacement
-// evaluates a text only if each of its actions is the chart's own or that of another trusted text,
-// and none that of an untrusted one, and looks nothing up in it. Text without an action is returned
-// as it is.
+// evaluates a text only if each of its actions is the chart's own or that of another trusted text, and
+// not that of an untrusted text. It has no lookup. It returns text without an action as it is.
 func (e *evaluator) templateFuncs() template.FuncMap {
 	if e.order.Templates.All {
 		return nil

@@ -12,9 +12,9 @@ import (
 )
 
 // uninstall runs the hooks of a deletion and deletes the objects of the last revision. With
-// keepHistory, the record says "uninstalled" only after Helm met no error, hooks and waits
-// included: Helm itself says it before it returns these. The manager finds objects that Helm has
-// left all the same. It is not an error if a record is gone, as with its namespace in the middle.
+// keepHistory, the record says "uninstalled" only if Helm met no error, also in hooks and waits: Helm
+// itself writes it before it returns these errors. The manager finds objects that Helm has left. A
+// record that is gone, for example with its namespace, is not an error.
 func (r *run) uninstall(keepHistory bool) error {
 	err := r.uninstallRecorded(keepHistory)
 	if errors.Is(err, driver.ErrReleaseNotFound) {

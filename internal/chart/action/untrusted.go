@@ -9,8 +9,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
-// RefusedError says that the chart has given untrusted text to tpl, or renders objects that nobody
-// could run. Only the writer of the text, or the author of the watch, can fix it.
+// RefusedError says that the chart has given untrusted text to tpl, or renders invalid hooks. Only the
+// writer of the text, or the author of the watch, can fix it.
 type RefusedError struct {
 	// Of has the refused text.
 	Of   order.Refused
@@ -79,7 +79,7 @@ func (e *evaluator) refuse(text string, parsed *syntax.Text) *RefusedError {
 	return refused
 }
 
-// in reports whether a text, of which whole is the core, has something of the untrusted one.
+// in reports whether a text with the core whole contains a part of the untrusted text.
 func (u untrusted) in(whole string, parsed *syntax.Text) bool {
 	if slices.ContainsFunc(u.cores, func(core string) bool { return strings.Contains(whole, core) }) {
 		return true
@@ -87,7 +87,7 @@ func (u untrusted) in(whole string, parsed *syntax.Text) bool {
 	return parsed != nil && slices.ContainsFunc(parsed.Actions(), u.actions.Has)
 }
 
-// shown returns the first paths, for the beginning of a message.
+// shown returns the first paths for a message.
 func shown(paths []string) string {
 	const most = 3
 	if len(paths) == 0 {

@@ -40,10 +40,9 @@ func (r *run) upgrade(ctx context.Context) error {
 	return err
 }
 
-// takeFormerHooks turns hooks of the deployed revision into objects of the release, where the chart
-// renders them as such now. Helm gives hooks none of its labels and annotations, and without these
-// it takes an object for somebody else's. takeFormerHooks renders the chart only where the deployed
-// revision has hooks.
+// takeFormerHooks turns hooks of the deployed revision into objects of the release, if the chart now
+// renders them as such. Helm does not set its label and annotations on hooks, and refuses an object
+// without these. takeFormerHooks renders the chart only if the deployed revision has hooks.
 func (r *run) takeFormerHooks(ctx context.Context) error {
 	deployed, err := r.deployed()
 	if deployed == nil || len(deployed.Hooks) == 0 {

@@ -1,5 +1,5 @@
-// Package describe tells what can be known of a chart without a cluster: its values and their
-// schema, and the objects that it renders with given values. Authors' tools are built on it.
+// Package describe describes a chart without a cluster: its values and their schema, and the objects
+// that it renders with given values. Authors' tools are built on it.
 //
 // It loads charts itself. chart-exec renders them, because a template may loop forever.
 package describe
@@ -37,7 +37,7 @@ type Chart struct {
 	// CRDs are the kinds of the CRDs in the directory crds.
 	CRDs []CRD
 	// Lookups are the kinds that the templates look up in a cluster. LooksUpMore is set if there
-	// are lookups of which the text does not tell the kind.
+	// are lookups whose kind is not in the text.
 	Lookups     []Lookup
 	LooksUpMore bool
 	// Files are the files that Helm reads in a chart's directory, or that are in its archive.
@@ -77,7 +77,7 @@ func Load(path string) (*Chart, error) {
 	return c, missing(loaded)
 }
 
-// defaults returns the values of a chart with those of its subcharts, which its own go before.
+// defaults returns the values of a chart over those of its subcharts.
 func defaults(c *chart.Chart) map[string]any {
 	values := maps.Clone(c.Values)
 	if values == nil {

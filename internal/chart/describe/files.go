@@ -30,11 +30,11 @@ const (
 	maxEntries = 20_000
 )
 
-// budget is the size that the rest of a chart may take.
+// budget is the size that is left for the rest of a chart.
 type budget struct{ bytes, entries int64 }
 
-// take takes a file from the budget. It is called with the size that the file system or the
-// archive tells, before the file is read.
+// take takes a file from the budget, before the file is read. size is from the file system or the
+// archive.
 func (b *budget) take(size int64) error {
 	b.entries--
 	if b.bytes -= size; b.bytes < 0 || b.entries < 0 {
@@ -44,9 +44,8 @@ func (b *budget) take(size int64) error {
 }
 
 // readFiles returns the files of the chart at the path: those of a directory that .helmignore
-// does not leave out, or the one of an archive. It is an error if anything else than a regular
-// file is among them: a link may lead to a file of somebody's home, which would end in the
-// project and in its image.
+// does not leave out, or the one of an archive. It returns an error if one is not a regular file: a
+// link may lead to a file in a home directory, which would get into the project and its image.
 func readFiles(name string) (files []File, isArchive bool, err error) {
 	left := &budget{maxChart, maxEntries}
 	info, err := os.Stat(name)

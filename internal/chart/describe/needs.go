@@ -33,7 +33,7 @@ type manifest struct {
 	Spec            any `json:"spec"`
 }
 
-// ofActions finds the events at which a hook runs. Those of helm test are others.
+// ofActions finds the events at which a hook runs, except those of helm test.
 var ofActions = regexp.MustCompile(`\b(pre|post)-(install|upgrade|rollback|delete)\b`)
 
 func (m manifest) object() Object {
@@ -62,8 +62,8 @@ func (m manifest) crd() CRD {
 	return CRD{spec.Group, spec.Names.Kind, spec.Names.Plural, spec.Scope == "Namespaced"}
 }
 
-// again reads a value in the form that is expected of it. Parts with another form are left out: the
-// API server will refuse them.
+// again converts a value to the type of to. It leaves out parts of another type: the API server
+// will refuse them.
 func again[T any](value any, to *T) {
 	text, err := yaml.Marshal(value)
 	if err != nil || yaml.Unmarshal(text, to) != nil {
@@ -72,7 +72,7 @@ func again[T any](value any, to *T) {
 	}
 }
 
-// definitions returns the CRDs in the directory crds of a chart and of its dependencies.
+// crds returns the CRDs in the directory crds of a chart and of its dependencies.
 func crds(c *chart.Chart) (found []CRD) {
 	for _, file := range c.CRDObjects() {
 		for document := range bytes.SplitSeq(append([]byte("\n"), file.File.Data...), []byte("\n---")) {
@@ -91,8 +91,7 @@ var (
 	aComment   = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}`)
 )
 
-// lookups returns the kinds that the templates of a chart look up, and those of the charts on which
-// it depends.
+// lookups returns the kinds that the templates of a chart and of its dependencies look up.
 func lookups(c *chart.Chart) (found []Lookup, more bool) {
 	for _, file := range c.Templates {
 		for _, match := range aLookup.FindAllStringSubmatch(aComment.ReplaceAllString(string(file.Data), ""), -1) {

@@ -29,8 +29,8 @@ type Source struct {
 	PlainHTTP bool
 }
 
-// The most that an author waits for a chart. Helm bounds each request itself.
-const fetchPatience = 10 * time.Minute
+// fetchTimeout bounds the fetch of a chart. Helm bounds each request itself.
+const fetchTimeout = 10 * time.Minute
 
 var (
 	ofRepository = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[\w.-]+)+$`)
@@ -60,7 +60,7 @@ func (s Source) Fetch(ctx context.Context, chartExec, dir string, progress io.Wr
 	name, _, _ := strings.Cut(filepath.Base(s.Chart), ":") // Without a tag or a digest.
 	name, _, _ = strings.Cut(strings.TrimSuffix(name, ".tgz"), "@")
 	to := filepath.Join(dir, name+".tgz")
-	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	_, err = execute(ctx, chartExec, dir, order.Order{
 		Action: order.FetchChart, Fetch: order.Fetch{Chart: s.Chart, Repo: s.Repo, Version: s.Version, PlainHTTP: s.PlainHTTP, To: to},
@@ -71,8 +71,8 @@ func (s Source) Fetch(ctx context.Context, chartExec, dir string, progress io.Wr
 	return to, nil
 }
 
-// isFile reports whether the chart is on this machine. A directory that has by chance the name of a
-// chart in a repository is none.
+// isFile reports whether the chart is on this machine. A directory that happens to have the name of
+// a chart in a repository is not.
 func (s Source) isFile() bool {
 	if s.Repo != "" || strings.Contains(s.Chart, "://") {
 		return false
@@ -81,7 +81,7 @@ func (s Source) isFile() bool {
 	return err == nil || !ofRepository.MatchString(s.Chart)
 }
 
-// expanded puts the home directory in the place of a tilde that the shell left: in --chart=~/web.
+// expanded replaces a tilde that the shell did not expand, as in --chart=~/web.
 func expanded(path string) (string, error) {
 	rest, isHome := strings.CutPrefix(path, "~/")
 	if !isHome {
@@ -91,8 +91,8 @@ func expanded(path string) (string, error) {
 	return filepath.Join(home, rest), err
 }
 
-// execute has the program chart-exec carry out an order, and returns its output, unless set gives
-// that another place.
+// execute has the program chart-exec carry out an order, and returns its output unless set redirects
+// it.
 func execute(ctx context.Context, chartExec, dir string, o order.Order, set func(*exec.Cmd)) ([]byte, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -118,7 +118,7 @@ func execute(ctx context.Context, chartExec, dir string, o order.Order, set func
 	return out.Bytes(), nil
 }
 
-// firstLines returns the beginning of a text, such as that of a crash.
+// firstLines returns the beginning of a text, such as a stack trace.
 func firstLines(text string) string {
 	const few = 3
 	lines := strings.SplitN(strings.TrimSpace(text), "\n", few+1)

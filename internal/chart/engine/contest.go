@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// eventContested is the reason of the Event that names a field which is changed again and again.
+	// eventContested is the reason of the Event about a field that is changed again and again.
 	eventContested = "Contested"
-	// contestedFrom is from which repair of the same field on it is named.
+	// contestedFrom is the number of repairs of a field from which the Event names it.
 	contestedFrom = 3
 	// firstPause is the pause after the second repair of a field. It doubles with each further one.
 	firstPause = 10 * time.Second
-	// longestPause bounds the pauses. Repairs never stop for good.
+	// longestPause bounds the pauses. Repairs never stop.
 	longestPause = time.Hour
-	// calm is how long a field must stay as it is after its pause, so that it is not contested any more.
+	// calm is how long a field must stay unchanged after its pause until it is not contested any more.
 	calm = 10 * time.Minute
 )
 
@@ -43,7 +43,7 @@ type contest struct {
 	due     time.Time
 }
 
-// due returns when a field may be repaired; the zero time is at once.
+// due returns when a field may be repaired; the zero time means at once.
 func (c *contests) due(uid string, field contested) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *contests) forget(uid string) {
 	delete(c.all, uid)
 }
 
-// pauseAfter returns the pause after a repair of the same field. The first one has none: a person
-// who changes a field by hand once more sees it repaired.
+// pauseAfter returns the pause after a repair of a field. It is 0 after the first one: a second
+// change by hand is repaired at once.
 func pauseAfter(repairs int) time.Duration {
 	pause := firstPause
 	for range repairs - 2 {
@@ -94,7 +94,7 @@ func (w *work) isHeld(object, field string) bool {
 	return w.engine.now().Before(w.engine.contests.due(string(w.cr.GetUID()), contested{object, field}))
 }
 
-// noteRepairs notes which fields were repaired, and names those that are contested.
+// noteRepairs notes the repaired fields, and makes Events about contested ones.
 func (w *work) noteRepairs(ctx context.Context, repaired []objects.Object) {
 	for _, object := range repaired {
 		for _, field := range fieldsOf(object) {

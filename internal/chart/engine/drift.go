@@ -54,8 +54,8 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 	return w.deployed(f)
 }
 
-// deployed is the function deployed, with the objects that could not be compared and the fields that wait for their
-// repair.
+// deployed adds the objects that could not be compared, and the fields that wait for their repair, to the
+// result of the function deployed.
 func (w *work) deployed(f found) content.Result {
 	result := deployed(f.last())
 	refused, waiting := f.compared.Refused, f.compared.Waiting
@@ -80,8 +80,8 @@ func (w *work) deployed(f found) content.Result {
 	return result
 }
 
-// refusals says which objects could not be compared, and why. The message stays as long as the
-// objects and the faults do: the text of an admission webhook may have the time in it.
+// refusals says which objects could not be compared, and why. The message does not change while the
+// objects and their faults stay: the text of an admission webhook may have the time in it.
 func (w *work) refusals(refused []objects.Refused) string {
 	const limit = 512
 	var faults, messages []string
@@ -101,7 +101,7 @@ func lasting(message string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(message), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
 }
 
-// tellPatched says, once for each fault, which objects are patched because server-side apply refuses them.
+// tellPatched logs, once for each fault, which objects are patched because server-side apply refuses them.
 func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 	const limit = 300
 	for _, one := range found.Patched {
@@ -118,7 +118,7 @@ func (w *work) tellPatched(ctx context.Context, found objects.Found) {
 	}
 }
 
-// warnOfDrift warns of drift that is left, once until it is another one.
+// warnOfDrift warns once of drift that is not repaired, and again when it changes.
 func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	objects := drifted(found.Drifted)
 	if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
@@ -128,7 +128,7 @@ func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	w.event(corev1.EventTypeWarning, eventDrifted, "Compare", objects)
 }
 
-// tellUnused warns, once, of fields that driftIgnore names in vain.
+// tellUnused warns once of rules of driftIgnore that match nothing.
 func (w *work) tellUnused(ctx context.Context, found objects.Found) {
 	var all []string
 	for _, rule := range found.Unused {
@@ -160,8 +160,7 @@ func drifted(objects []objects.Object) string {
 	return short(strings.Join(all, ", "))
 }
 
-// memory has the messages that were logged about CRs, so that they are not repeated. Its zero value
-// is empty.
+// memory has the messages that were logged about CRs, to avoid repetitions. Its zero value is empty.
 type memory struct {
 	mu       sync.Mutex
 	messages map[string]map[string]note // by the CR's UID and the topic
@@ -169,8 +168,8 @@ type memory struct {
 
 type note struct{ key, text string }
 
-// first returns the text that came with the key when it was first given for the topic, and whether
-// that is now. Another key takes the place of the one before.
+// first returns the text of the first call with the key for the topic, and whether that is this call.
+// A new key replaces the last one.
 func (m *memory) first(uid, topic, key, text string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

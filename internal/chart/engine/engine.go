@@ -44,7 +44,7 @@ type Engine struct {
 	// upgrade; nil: none are made. SuppressOverrides keeps the values out of them.
 	Recorder          events.EventRecorder
 	SuppressOverrides bool
-	// Informers tell whether anything has changed since a comparison; nil: nobody knows.
+	// Informers show whether anything has changed since a comparison; nil: this is not known.
 	Informers Informers
 
 	keys      Keys
@@ -55,7 +55,7 @@ type Engine struct {
 	refusals  refusals
 	contests  contests
 	finished  finished
-	// believes is true where the records of a release are taken as they are: nothing is changed.
+	// believes is true if unsealed records count: then nothing is changed.
 	believes bool
 	now      func() time.Time
 	messages memory
@@ -82,23 +82,23 @@ type work struct {
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
-	// gone is true if the CR is, without its finalizer's success.
+	// gone is true if the CR was deleted without its finalizer's success.
 	gone bool
 	// requested is true if a user asked for the run: the chart is rendered again.
 	requested bool
 	// namespace and name are the release's.
 	namespace, name string
-	// moved says that the CR's status names another release. That counts only where the ledger knows none.
+	// moved says that the CR's status names another release. It counts only if the ledger knows none.
 	moved error
-	// uninstalled is true once chart-exec has said that the release is.
+	// uninstalled is true once chart-exec has uninstalled the release.
 	uninstalled bool
 	// seal says for which CR the release's records are sealed; its keys are set by site.
 	seal order.Seal
-	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault says why.
+	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault is the error.
 	values   *values.Values
 	fault    error
 	settings settings
-	// looked is how Settled found the release; nil if it did not find out.
+	// looked is the state that Settled found; nil if it found none.
 	looked *found
 
 	valueSources
@@ -148,9 +148,9 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	return w, w.refusedBefore()
 }
 
-// releaseToRemove returns the namespace and name of the release of a CR that is being deleted: the
-// one that it has, where its spec asks for another one by now. Both are "" for a CR that can have
-// none, such as one with a name that Helm does not take.
+// releaseToRemove returns the namespace and name of the release of a CR that is being deleted. It is the
+// existing one if the spec names another one by now. Both are "" for a CR that cannot have one, for
+// example because Helm does not accept its name.
 func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string) {
 	namespace, name, err := e.Watch.Chart.ReleaseOf(cr.Object)
 	if moved, ok := errors.AsType[*watches.MovedError](err); ok {
@@ -207,7 +207,7 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	return result, true
 }
 
-// Run brings the release to where the CR wants it, or removes it.
+// Run installs, upgrades, repairs or removes the release.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	result, over := w.resume(ctx, job)
 	if !over {
@@ -221,7 +221,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	return result
 }
 
-// place finds the release that a deletion is about. over is true where nothing is left to be done.
+// place finds the release to delete. over is true if nothing is left to do.
 func (w *work) place(ctx context.Context) (result content.Result, over bool) {
 	switch {
 	case w.fault != nil:
@@ -239,8 +239,8 @@ func (w *work) place(ctx context.Context) (result content.Result, over bool) {
 	return result, false
 }
 
-// lookAndRestate looks at the release, and corrects states of its records that others have changed, or that Helm
-// could not write: Helm ignores an error when it sets the former revision to superseded.
+// lookAndRestate looks at the release, and corrects states of its records that other clients have changed, or
+// that Helm could not write: Helm ignores an error when it sets the former revision to superseded.
 func (w *work) lookAndRestate(ctx context.Context, job content.Job) (found, error) {
 	found, err := w.lookOnce(ctx, job)
 	if err == nil && (found.State == release.InSync || found.State == release.Drifted) {
@@ -305,7 +305,6 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 	return result
 }
 
-// deploy installs or upgrades the release.
 func (w *work) deploy(ctx context.Context, job content.Job, found found) content.Result {
 	w.tellOverrides()
 	o := w.newOrder(found.Action, found.Decision)
@@ -334,7 +333,6 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	return result
 }
 
-// unsuccessful returns the result of an action that did not succeed.
 func (w *work) unsuccessful(outcome content.Outcome, action order.Action) content.Result {
 	if action == order.Uninstall {
 		return failed(outcome, action)

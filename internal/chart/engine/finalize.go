@@ -32,9 +32,9 @@ func (e *Engine) Digest() string { return "" }
 func (e *Engine) FinalizesWithoutValues() bool { return true }
 
 // finalize removes the release. Helm runs the hooks and deletes the objects. Then the manager looks
-// at each object itself, and deletes those that Helm has left. The history goes last, when all
-// objects are seen to be gone: it alone names the objects. Another owner's release stays, but not
-// the objects that the CR itself has made.
+// at each object itself, and deletes those that Helm has left. It deletes the history last, when all
+// objects are seen to be gone, because only the history names them. Another owner's release stays,
+// but not the objects that the CR itself has made.
 func (w *work) finalize(ctx context.Context, job content.Job, f found) content.Result {
 	foreign := f.State == release.Foreign
 	switch {
@@ -73,8 +73,8 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	return w.removed(ctx)
 }
 
-// forget deletes the records of the release, unless it is another's, and then its entry in the ledger,
-// which says what is to be removed.
+// forget deletes the records of the release, unless another owner has it, and then its entry in the
+// ledger, which names the objects to remove.
 func (w *work) forget(ctx context.Context, f found, foreign bool) error {
 	if !foreign {
 		if err := f.records.Purge(ctx); err != nil {
@@ -94,8 +94,8 @@ func (w *work) removed(ctx context.Context) content.Result {
 	return uninstalled()
 }
 
-// mustUninstall reports whether Helm still has to uninstall the release. A release that is not
-// sealed is taken over for that, so that Helm starts from a record that can be believed.
+// mustUninstall reports whether Helm still has to uninstall the release. It takes over a release that
+// is not sealed, so that Helm starts from an authentic record.
 func (w *work) mustUninstall(f found) bool {
 	last := f.entry.Last()
 	return f.State == release.Unsealed || last != nil && f.State != release.Lost && last.Status != order.StatusUninstalled
@@ -111,8 +111,8 @@ func (f found) hooksAtDeletion() bool {
 	return false
 }
 
-// waitsForRecord returns the result of a deletion whose hooks cannot run, because somebody has deleted
-// the record that has them.
+// waitsForRecord returns the result of a deletion whose hooks cannot run because their record was
+// deleted.
 func (w *work) waitsForRecord(f found) content.Result {
 	return failed(content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: fmt.Sprintf(
 		"the hooks of the deletion cannot run: the record of revision %d of release %q in namespace %q is gone or changed. Restore the Secret; or set the annotation %suninstall-disable-hooks to delete the objects without the hooks; or set the annotation abandon to leave them",
@@ -120,8 +120,8 @@ func (w *work) waitsForRecord(f found) content.Result {
 }
 
 // uninstall has chart-exec uninstall the release. With uninstall-wait, post-delete hooks run after
-// the objects are gone. In a namespace that is being deleted nothing can be created, and so no
-// hook can run.
+// the objects are gone. Hooks cannot run in a namespace that is being deleted, because nothing can be
+// created there.
 func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.Outcome {
 	o := w.newOrder(order.Uninstall, release.Decision{TakeOver: f.TakeOver})
 	o.Wait = w.settings.uninstallWait && f.last() != nil && slices.ContainsFunc(f.last().Hooks, func(h *helm.Hook) bool {
@@ -172,8 +172,8 @@ func (w *work) hadRelease() bool {
 	return had
 }
 
-// goneSoon returns the result of a deletion for which nothing is left to do but to wait until
-// objects are gone. It changes nothing.
+// goneSoon returns the result of a deletion that only waits until objects are gone. It changes
+// nothing.
 func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	if last := f.entry.Last(); last == nil || last.Status != order.StatusUninstalled {
 		return content.Result{}, false
@@ -185,13 +185,13 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	return notGone(r.waiting, true), true
 }
 
-// Abandon names the objects of the release that are still there. After the end of the CR, that of a release
-// that the ledger knows; if there are none, the history goes.
+// Abandon names the remaining objects of the release. After the end of the CR, these are the objects of a
+// release that the ledger knows; if none remains, Abandon deletes the history.
 func (w *work) Abandon(ctx context.Context, job content.Job) string {
 	if w.gone {
 		if entry, err := w.engine.ledger.Get(ctx, w.seal.Owner); err == nil && entry.Last() == nil {
 			if entry.Name != "" { // An entry of another CR of the name reads as an empty one.
-				_ = w.engine.ledger.Delete(ctx, entry) // It says that an attempt has begun.
+				_ = w.engine.ledger.Delete(ctx, entry) // It only says that an attempt has begun.
 			}
 			return ""
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Labels returns the label that names the chart. The API proxy sets it on the objects of the
-// release: in the chart's text it would get into selectors, which may share a map with labels.
+// Labels returns the label with the chart's name and version. The API proxy sets it on the objects of
+// the release: in the chart's text it would get into selectors, which may share a map with labels.
 func (w *work) Labels() map[string]string {
 	if w.values == nil {
 		return nil // Nothing is rendered.

@@ -17,8 +17,8 @@ type kindIn struct {
 	namespace string
 }
 
-// mayMake reports whether the account of the run may create or delete objects of the kind. Then one of
-// the release can be there although the account may not read it; of another kind there can be none.
+// mayMake reports whether the account of the run may create or delete objects of the kind. Then objects
+// of the release can exist that the account may not read; otherwise there are none of the kind.
 func (f found) mayMake(ctx context.Context, kind kindIn) (bool, error) {
 	if may, known := f.may[kind]; known {
 		return may, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Preview says what a run would do. It has no value of a Secret.
+// Preview describes the changes by a run, without values of Secrets.
 type Preview struct {
 	// Release is the release's name with its namespace.
 	Release string `json:"release"`
@@ -34,8 +34,8 @@ type Renderer interface {
 	Preview(ctx context.Context, o order.Order, kubeconfig []byte) (order.Rendered, error)
 }
 
-// Previews is an Engine whose runs change nothing: they show what a run would do. It believes the
-// records of releases, because it has neither the manager's ledger nor its keys.
+// Previews is an Engine whose runs only show their changes. Unsealed records count, because it has
+// neither the manager's ledger nor its keys.
 type Previews struct {
 	*Engine
 
@@ -90,7 +90,7 @@ func (w *preview) preview(ctx context.Context, job content.Job) (p Preview, err 
 	return p, err
 }
 
-// repairs finds the changes by a repair of drift, and the objects of which that is not known.
+// repairs finds the changes by a repair of drift, and the objects that could not be compared.
 func (w *preview) repairs(f found, p *Preview) {
 	if f.State == release.Drifted {
 		for _, object := range f.compared.Drifted {
@@ -147,8 +147,8 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 	return err
 }
 
-// strange returns why the release may not have a live object, as Helm does; nil if it may. An upgrade keeps the
-// objects of the deployed revision.
+// strange returns Helm's error for a live object that does not belong to the release; nil if it may have the
+// object. An upgrade keeps the objects of the deployed revision.
 func (w *preview) strange(action order.Action, c objects.Change) error {
 	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || release.BelongsTo(c.Live, w.namespace, w.name) {
 		return nil

@@ -7,18 +7,18 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// refusals are those that only rendering finds out: that the chart gives text of a CR to tpl. They
-// have the last refusal of each CR, by its UID. The zero value has none.
+// refusals has the last refusal of each CR that only rendering found, by its UID: the chart gives text
+// of the CR to tpl. The zero value is empty.
 type refusals struct {
 	mu  sync.Mutex
 	all map[string]refusal
 }
 
-// refusal is of the values with the digest, by the chart of that time.
+// refusal is the refusal of the values with the digest, by the chart at that time.
 type refusal struct{ digest, message string }
 
-// refusedBefore returns the refusal of the same values by the same chart, unless somebody asks: another
-// run would come to it again. Values that come from objects are not known here.
+// refusedBefore returns the refusal of the same values by the same chart, unless a user asked for the
+// run: another run would end the same. Values that come from objects are not known here.
 func (w *work) refusedBefore() *content.Outcome {
 	if w.values == nil || w.requested || len(w.sources) > 0 {
 		return nil

@@ -30,8 +30,8 @@ type site struct {
 	cluster *manifest.Cluster
 }
 
-// locate reads the ledger, which says where the release is. It alone says so once it knows a release: a
-// tenant may write the status of the CR.
+// locate reads the ledger, which says where the release is. The CR's status does not count once the
+// ledger knows a release: a tenant may write it.
 func (w *work) locate(ctx context.Context) (*ledger.Entry, error) {
 	entry, err := w.engine.ledger.Get(ctx, w.seal.Owner)
 	switch {
@@ -48,7 +48,7 @@ func (w *work) locate(ctx context.Context) (*ledger.Entry, error) {
 	return entry, nil
 }
 
-// conclude notes the end of an attempt of which the ledger knows none. Nothing of the attempt
+// conclude notes the end of an attempt whose end the ledger does not know. Nothing of the attempt
 // executes any more. Its sealed records show how far it came.
 func (w *work) conclude(ctx context.Context, s *site, all []release.Revision) error {
 	states, err := s.records.Sealed(ctx, s.entry.Attempt)
@@ -85,14 +85,14 @@ func (w *work) site(ctx context.Context, job content.Job) (s site, err error) {
 	return s, err
 }
 
-// found is how the release of a CR stands.
+// found is the state of the release of a CR.
 type found struct {
 	site
 	release.Decision
 
 	history  release.History
 	compared objects.Found
-	// fault is why objects could not be compared, if that passes by itself.
+	// fault is a temporary error by which objects could not be compared.
 	fault       error
 	observation observation
 	// may has the answers of mayMake.
@@ -102,7 +102,7 @@ type found struct {
 // last returns the last revision that the manager has made; nil if there is none.
 func (f found) last() *release.Release { return f.history.Last }
 
-// lookOnce returns the state that Settled has found just before, or looks.
+// lookOnce returns the state that Settled has just found, or looks.
 func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
 	if f := w.looked; f != nil {
 		w.looked = nil
@@ -111,9 +111,9 @@ func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
 	return w.look(ctx, job)
 }
 
-// look reads the release and, if it is in sync, compares its objects. It changes nothing in the cluster. A
-// drift that is only warned of leaves the release in sync. Where an object could not be compared
-// for now, that is an error only if no other is to be repaired.
+// look reads the release and, if it is in sync, compares its objects. It changes nothing in the cluster. With
+// drift: warn, the release stays in sync. A temporary error of a comparison counts only if no other
+// object needs a repair.
 func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	f.may = map[kindIn]bool{}
 	if f.site, err = w.site(ctx, job); err != nil {
@@ -139,7 +139,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, err
 	}
 	if w.finalizing {
-		_, _ = w.readSources(ctx, f.site) // They are not needed, but hidden.
+		_, _ = w.readSources(ctx, f.site) // They are not needed, only redacted.
 		spec, _ := w.cr.Object["spec"].(map[string]any)
 		w.maskPrevious(f.history, spec)
 		f.Decision = release.Decide(f.history, "", mayTake)
@@ -169,8 +169,8 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	return f, nil
 }
 
-// mayTake reports whether a release may be taken over that the manager has not made: an earlier
-// operator made it for the CR, or adopt says so and no other CR has it.
+// mayTake reports whether the manager may take over a release that it has not made: an earlier
+// operator made it for the CR, or adopt allows it and no other CR has the release.
 func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 	switch {
 	case len(f.history.Known) > 0 || len(f.history.Revisions) == 0:
@@ -199,7 +199,7 @@ func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
 	return true, nil
 }
 
-// duplicate says that the release is another's.
+// duplicate returns the error for a release that belongs to another owner.
 func (w *work) duplicate(f found) error {
 	return fmt.Errorf("duplicate release name: the release %q in namespace %q belongs to %s. Nothing of it is changed. Rename the resource, give another releaseName in watches.yaml, or let it be taken over by adopt: true",
 		w.name, w.namespace, f.history.Owners())
@@ -209,8 +209,8 @@ func (w *work) log(ctx context.Context) logr.Logger {
 	return logr.FromContextOrDiscard(ctx).WithValues("release", w.name)
 }
 
-// waits returns how long Helm waits for hooks and objects: less than the run's timeout, so
-// that Helm can say what it waited for in vain, and roll back. Helm takes 0 for 30 s.
+// waits returns how long Helm waits for hooks and objects. It is less than the run's timeout, so that
+// Helm can report the object that it waited for, and roll back. 0 means 30 s to Helm.
 func waits(timeout time.Duration) time.Duration {
 	const forever = 10_000 * time.Hour
 	if timeout == 0 {

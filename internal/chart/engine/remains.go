@@ -28,7 +28,7 @@ const settleTime = 10 * time.Second
 
 // remains are the objects of a release that are not gone, described for people.
 type remains struct {
-	// there are to be deleted.
+	// there are objects to delete.
 	there []object
 	// waiting are being deleted.
 	waiting []string
@@ -45,12 +45,12 @@ type object struct {
 	client dynamic.ResourceInterface
 }
 
-// removeRemains deletes the remains of the release, waits a short time, and returns the objects
-// that still remain, with the API server's reasons. refused is true if something could not be read
-// or deleted: then waiting alone does not help.
+// removeRemains deletes the remaining objects of the release, waits a short time, and returns those that
+// still remain, with the API server's reasons. refused is true if an object could not be read or
+// deleted: then waiting alone does not help.
 func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
 	var warned, failed bool
-	settled := func(context.Context) (bool, error) { // The time to wait in does not end a look: an object that is not seen would count as gone.
+	settled := func(context.Context) (bool, error) { // Not with the context of the wait: an object that is not read would count as gone.
 		r, err := w.remains(ctx, f)
 		if err != nil {
 			failed = true
@@ -85,7 +85,7 @@ func (o object) delete(ctx context.Context) error {
 	uid, background := o.live.GetUID(), metav1.DeletePropagationBackground
 	err := o.client.Delete(ctx, o.live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // The next look tells.
+		return nil // The next look shows the result.
 	}
 	return err
 }
@@ -147,8 +147,8 @@ type recorded struct {
 	hook bool
 }
 
-// recordedObjects returns the objects of the last revision, and of the one that is deployed, and those of their hooks:
-// those of the records, or those that the ledger names where a record is lost. Those that are to be kept are left out.
+// recordedObjects returns the objects and hooks of the last and of the deployed revision: those of the records, or
+// those that the ledger names where a record is lost. It leaves out objects with the policy keep.
 func recordedObjects(h release.History) (all []recorded, err error) {
 	add := func(objects []*unstructured.Unstructured, hook bool) {
 		for _, one := range objects {
@@ -183,8 +183,8 @@ func objectsOf(names []order.Object) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// mustRemove reports whether the object is a child of the CR that does not go with it by an owner
-// reference. Helm leaves the objects of hooks.
+// mustRemove reports whether the object is a child of the CR that the garbage collector does not delete
+// with it. Helm leaves the objects of hooks.
 func (w *work) mustRemove(live metav1.Object) bool {
 	return !release.Refers(live, w.seal.Owner) && release.Linked(live, w.seal.Owner)
 }
@@ -208,10 +208,10 @@ func finalizersOf(live metav1.Object) string {
 	return "; it waits for " + strings.Join(live.GetFinalizers(), ", ")
 }
 
-// aggregatedAnew reports whether the cluster has made the object itself, after the release's own
-// was deleted. The controller that aggregates ClusterRoles applies one by its name alone. So it
-// restores the rules of a deleted one if another role goes that it aggregates. Where there are no
-// rules, the controller has written nothing to the object, and nobody is named as a writer.
+// aggregatedAnew reports whether the cluster has created the object again after the release's own was
+// deleted. The controller that aggregates ClusterRoles applies one by its name. So it restores a
+// deleted role when one of the aggregated roles is deleted. Without rules, the controller has
+// written nothing to the object, and managedFields name no writer.
 func aggregatedAnew(recorded *unstructured.Unstructured, live metav1.Object) bool {
 	const controller = "clusterrole-aggregation-controller"
 	rule, _, _ := unstructured.NestedMap(recorded.Object, "aggregationRule")

@@ -24,10 +24,10 @@ type Remote interface {
 
 	// RunRemote is Run.
 	RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result
-	// HasEarlier reports whether something may be left of an earlier run of the CR.
+	// HasEarlier reports whether there may be an earlier run of the CR.
 	HasEarlier(ctx context.Context, uid string, attempt process.Attempt) bool
-	// Resume returns when nothing of an earlier run executes any more, with the result of one that was
-	// asked for the same; nil: there is none. It needs no order.
+	// Resume returns when nothing of an earlier run executes any more, with its result if its request
+	// was the same, else nil. It needs no order.
 	Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result
 	// ResultStored is called when the result of the CR's run has been written.
 	ResultStored(uid string)
@@ -48,14 +48,14 @@ type remote struct {
 	Remote
 
 	attempt process.Attempt
-	// earlier is true while something of an earlier run may be left, and resumed if that has
-	// succeeded, and was asked for the same.
+	// earlier is true while there may be an earlier run, and resumed if that has succeeded, and its
+	// request was the same.
 	earlier, resumed bool
 	// ran is the result of the last remote run.
 	ran content.Result
 }
 
-// findEarlier finds out whether something of an earlier run may be left, once the values are known.
+// findEarlier finds out whether there may be an earlier run, once the values are known.
 func (w *work) findEarlier(ctx context.Context, r content.Request) {
 	there, is := w.engine.Runner.(Remote)
 	if !is {
@@ -67,8 +67,8 @@ func (w *work) findEarlier(ctx context.Context, r content.Request) {
 	w.remote.earlier = there.HasEarlier(ctx, string(w.cr.GetUID()), w.remote.attempt)
 }
 
-// digestOf returns the digest of all that the run is asked to do. The content of valuesFrom's
-// objects is not part of it: it is compared with the release after the run.
+// digestOf returns the digest of the run's request. The content of valuesFrom's objects is not part of
+// it: it is compared with the release after the run.
 func (w *work) digestOf(r content.Request) string {
 	asked := map[string]any{
 		"generation": w.cr.GetGeneration(), "annotations": w.cr.GetAnnotations(), "values": r.Spec(), "overrides": r.Overrides, "finalizing": w.finalizing,
@@ -91,8 +91,8 @@ func (w *work) ResultStored() {
 	}
 }
 
-// resume returns when nothing of an earlier run executes any more: only then the release shows what
-// is to be done. over is true if the result is that of the earlier run, which did not succeed.
+// resume returns when nothing of an earlier run executes any more: before, the state of the release is
+// not known. over is true if the result is that of the earlier run, which did not succeed.
 func (w *work) resume(ctx context.Context, job content.Job) (result content.Result, over bool) {
 	if !w.remote.earlier {
 		return content.Result{}, false
@@ -128,7 +128,7 @@ func (w *work) begin(ctx context.Context, f found, o *order.Order) error {
 	f.entry.Begin(o.Action)
 	err := w.engine.ledger.Put(ctx, f.entry)
 	if goes := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); err != nil && !(goes && o.Action == order.Uninstall) {
-		return err // Where the operator's own namespace goes, a release may still be removed.
+		return err // A release may still be removed while the operator's own namespace is being deleted.
 	}
 	f.records.Known = f.entry.Revisions
 	if err := f.records.Restate(ctx, f.history.Revisions); err != nil {

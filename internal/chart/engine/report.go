@@ -37,9 +37,8 @@ const (
 	maxNotes    = 16 << 10
 )
 
-// The fields of the status that name the release. attemptedRelease is there after an installation
-// or upgrade that failed: its objects must be found even if the CR's spec asks for another release
-// by then.
+// The fields of the status that name the release. attemptedRelease is set after a failed installation
+// or upgrade: its objects must be found even if the CR's spec names another release by then.
 const (
 	deployedRelease  = "deployedRelease"
 	attemptedRelease = "attemptedRelease"
@@ -51,8 +50,8 @@ func (w *work) attempted(result content.Result) content.Result {
 	return result
 }
 
-// deployed returns the result of a release that is as its CR wants it. It depends on the
-// release alone, so that the status of a release at rest does not change.
+// deployed returns the result of a release that is up to date. It depends on the release alone, so
+// that the status does not change while the release does not.
 func deployed(last *release.Release) content.Result {
 	reason := "UpgradeSuccessful"
 	if release.Installed(last) {
@@ -78,7 +77,7 @@ func uninstalled() content.Result {
 	}
 }
 
-// failed returns the result of an action that failed. A canceled one says nothing.
+// failed returns the result of a failed action. A canceled one sets no condition.
 func failed(outcome content.Outcome, action order.Action) content.Result {
 	result := content.Result{Outcome: outcome}
 	if outcome.Verdict == content.Canceled {
@@ -95,8 +94,8 @@ func failed(outcome content.Outcome, action order.Action) content.Result {
 	return result
 }
 
-// notGone returns the result of a deletion that leaves objects. Where they only wait for somebody,
-// the next look is in a few seconds.
+// notGone returns the result of a deletion that leaves objects. If they only wait for other
+// controllers, the next look is in a few seconds.
 func notGone(left []string, wait bool) content.Result {
 	slices.Sort(left)
 	result := failed(content.Outcome{
@@ -108,8 +107,7 @@ func notGone(left []string, wait bool) content.Result {
 	return result
 }
 
-// irreconcilable returns the result of a run that could not find out or repair how the
-// release stands.
+// irreconcilable returns the result of a run that could not read or repair the release.
 func irreconcilable(ctx context.Context, err error) content.Result {
 	if ctx.Err() != nil {
 		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "run canceled"}}
@@ -164,8 +162,8 @@ func shown(text string) string {
 	return cut(all.String(), maxManifest)
 }
 
-// redact replaces the values of a Secret, and of the Secrets in a list. A Secret may stand
-// twice in one: kubectl's annotation repeats it.
+// redact replaces the values of a Secret, and of the Secrets in a list. It also replaces the copy of
+// a Secret in kubectl's annotation.
 func redact(object map[string]any) {
 	if items, ok := object["items"].([]any); ok {
 		for _, item := range items {

@@ -18,10 +18,10 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Informers tell what is known of objects without a request.
+// Informers return the known states of objects without a request.
 type Informers interface {
 	// Object returns the known state of an object, and the zero Known for one that is not there.
-	// live is false where no informer sees all changes: then nothing is known. kind is that of the resource.
+	// live is false where no informer sees all changes: then nothing is known.
 	Object(kind string, resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
 	// Series returns the known states of all objects whose name is base, ".v" and a number.
 	Series(kind string, resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
@@ -31,12 +31,12 @@ type Informers interface {
 type Known struct {
 	UID             types.UID
 	ResourceVersion string
-	// Content differs whenever somebody else than Kubernetes has changed the object or its owners.
+	// Content changes whenever a client other than Kubernetes changes the object or its owners.
 	Content string
 }
 
-// maxRest is how long a comparison counts. It bounds for how long drift is missed because an
-// informer is wrong, as those of client-go have been.
+// maxRest is how long a comparison counts. It bounds how long drift is missed because of a bug in an
+// informer, as client-go has had.
 const maxRest = time.Hour
 
 // rests has the result of the last comparison of each release, by the UID of its CR.
@@ -45,18 +45,17 @@ type rests struct {
 	all map[types.UID]compared
 }
 
-// compared is a release as it was compared, and the result. While nothing of it changes, a
-// comparison would come to the same.
+// compared is the state of a release at a comparison, and the result. While the state does not change,
+// another comparison would have the same result.
 type compared struct {
 	// basis is that of work.basis.
 	basis   [sha256.Size]byte
 	until   time.Time
 	objects []place
-	// contents are those of the records and the objects as the comparison itself saw them, whatever
-	// was there before or after it.
+	// contents is the digest of the records and the objects as the comparison itself read them.
 	contents [sha256.Size]byte
 	result   content.Result
-	// repair is when a field may be repaired that waits for it; the zero time is never.
+	// repair is when a waiting field may be repaired; the zero time means never.
 	repair time.Time
 }
 
@@ -116,7 +115,7 @@ func (w *work) UpToDate() (content.Result, bool) {
 	return last.result, live && contentsOf(records, objects) == last.contents
 }
 
-// remember keeps the result of a comparison, if the informers show what it saw.
+// remember keeps the result of a comparison if the informers have the same state.
 func (w *work) remember(f found, result content.Result) {
 	uid := w.cr.GetUID()
 	w.engine.rests.forget(uid)

@@ -26,7 +26,7 @@ const redacted = "# Not shown: values of this release come from Secrets. helm ge
 // valuesError is an error about the objects of valuesFrom.
 type valuesError struct{ error }
 
-// valueSources are where a release's values come from beside the watch.
+// valueSources are the sources of a release's values beside the watch.
 type valueSources struct {
 	sources         []watches.ValuesSource
 	spec, overrides map[string]any
@@ -34,8 +34,7 @@ type valueSources struct {
 	// last revision.
 	secrets []any
 	mask    *values.Mask
-	// read are the objects as they were read last.
-	read observation
+	read    observation
 }
 
 // secret reports whether values come from Secrets.
@@ -43,8 +42,8 @@ func (o *valueSources) secret() bool {
 	return slices.ContainsFunc(o.sources, func(s watches.ValuesSource) bool { return s.Kind == watches.SecretKind })
 }
 
-// prepareValues makes the values, or only the part that is known without objects if objects have a
-// part of them. These are read when the run begins, so that no change before is missed.
+// prepareValues makes the values, or only those without objects if there are valuesFrom. The objects
+// are read when the run begins, so that no change before is missed.
 func (w *work) prepareValues(r content.Request) (err error) {
 	if w.sources, err = w.engine.Watch.Chart.ValuesSourcesOf(w.cr.Object); err != nil {
 		return err
@@ -124,8 +123,7 @@ func (w *work) readSources(ctx context.Context, s site) (found []values.From, er
 	return found, nil
 }
 
-// readSource returns the object of a source, with only the parts that sources need; nil if there is
-// none.
+// readSource returns the object of a source with the needed parts only; nil if there is none.
 func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSource) (*unstructured.Unstructured, error) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	if source.Kind == watches.SecretKind {
@@ -168,13 +166,13 @@ func dataOf(object *unstructured.Unstructured, source watches.ValuesSource) (dat
 		return nil, false, nil
 	}
 	if data, err = base64.StdEncoding.DecodeString(text); err != nil {
-		return nil, false, errors.New("it is not valid base64") // The error of base64 has a byte of it.
+		return nil, false, errors.New("it is not valid base64") // The error of base64 quotes a byte.
 	}
 	return data, true, nil
 }
 
-// waiting returns the result of a run that lacks values. It writes nothing, and the next one begins
-// when one of the objects changes.
+// waiting returns the result of a run that lacks values. The next run begins when one of the objects
+// changes.
 func (w *work) waiting(ctx context.Context, err error) content.Result {
 	result := irreconcilable(ctx, err)
 	if result.Outcome.Verdict == content.Failed {
@@ -200,7 +198,7 @@ func (w *work) maskPrevious(h release.History, now map[string]any) {
 	w.mask = values.NewMask(hidden...)
 }
 
-// without returns the texts of a tree that do not stand at the same place of another one.
+// without returns the texts of a tree that are not at the same place in the other one.
 func without(value, other any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -229,8 +227,8 @@ func without(value, other any) any {
 	return nil
 }
 
-// hide takes the values of Secrets out of a result. The chart's text with them cannot be told from
-// the rest, so that neither manifest nor notes are shown if there are such values.
+// hide removes the values of Secrets from a result. It cannot tell which parts of manifest and notes
+// have them, so it hides both if there are such values.
 func (w *work) hide(result content.Result) content.Result {
 	if !w.secret() {
 		return result

@@ -24,20 +24,20 @@ type Entry struct {
 	Owner     order.Owner `json:"owner"`
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
-	// Attempt is the id of the attempt that has begun, and of which no end is known; "" if there is
-	// none. Action is its action.
+	// Attempt is the id of the attempt that has begun and may not have ended; "" if there is none. Action
+	// is its action.
 	Attempt string       `json:"attempt,omitempty"`
 	Action  order.Action `json:"action,omitempty"`
 	// Revisions are the kept ones, the newest last. Only the last one, and the one that is deployed, have
 	// the names of their objects.
 	Revisions []order.Revision `json:"revisions,omitempty"`
 
-	// version is that of the object that has the entry, if there is one.
+	// version is the resourceVersion of the entry's object; "" if there is none.
 	version string
 	exists  bool
 }
 
-// Begin notes that an attempt begins. A pending revision has failed: no other attempt is running.
+// Begin notes the begin of an attempt. A pending revision has failed: no other attempt is running.
 func (e *Entry) Begin(action order.Action) {
 	e.Attempt, e.Action = rand.Text(), action
 	for i := range e.Revisions {
@@ -47,8 +47,8 @@ func (e *Entry) Begin(action order.Action) {
 	}
 }
 
-// Add notes a revision that the attempt is about to write. Revisions with its number and later ones
-// have gone: the attempt has deleted their records.
+// Add notes a revision that the attempt is about to write. It drops revisions with its number and later
+// ones: the attempt has deleted their records.
 func (e *Entry) Add(r order.Revision) error {
 	if e.Attempt == "" || r.Attempt != e.Attempt {
 		return fmt.Errorf("attempt %q is not the one that has begun", r.Attempt)
@@ -58,9 +58,8 @@ func (e *Entry) Add(r order.Revision) error {
 	return nil
 }
 
-// Conclude notes the end of the attempt. sealed has the states of records that chart-exec has sealed
-// together with their state, by their revision: it has written these during the attempt, or before. there
-// reports whether a revision has a record.
+// Conclude notes the end of the attempt. sealed has the states of records whose state chart-exec has
+// sealed, during the attempt or before, by their revision. there reports whether a revision has a record.
 func (e *Entry) Conclude(sealed map[int]string, there func(version int) bool) {
 	pending := order.StatusPendingInstall
 	if e.Deployed() != nil {
@@ -127,5 +126,5 @@ func (e *Entry) Deployed() *order.Revision {
 	return order.Deployed(e.Revisions)
 }
 
-// Release returns the release as people know it.
+// Release returns the release's namespace and name.
 func (e *Entry) Release() string { return e.Namespace + "/" + e.Name }

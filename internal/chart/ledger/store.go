@@ -35,14 +35,13 @@ const (
 	pageSize = 50
 )
 
-// Store keeps entries in ConfigMaps. The manager is the only one who writes them, with the version that
-// it has read.
+// Store keeps entries in ConfigMaps. Only the manager writes them, with the version that it has read.
 type Store struct {
 	// ConfigMaps are those of the operator's namespace. nil keeps the entries in memory: they are lost
 	// at the end of the manager, which knows no namespace of its own.
 	ConfigMaps clientv1.ConfigMapInterface
-	// Namespace is theirs, for messages, and Prefix begins their names: operators that share a namespace
-	// have different ones.
+	// Namespace is the ConfigMaps', for messages. Prefix begins their names: operators that share a
+	// namespace have different prefixes.
 	Namespace, Prefix string
 
 	mu sync.Mutex
@@ -51,14 +50,14 @@ type Store struct {
 	memory map[string]*Entry
 }
 
-// name returns that of the object with the entry of a CR.
+// name returns the name of the object with the entry of a CR.
 func (s *Store) name(owner order.Owner) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{owner.Group, owner.Kind, owner.Namespace, owner.Name}, "\n")))
 	return s.Prefix + "-" + hex.EncodeToString(sum[:16])
 }
 
-// Get returns the entry of a CR. It is an empty one where there is none, or that of a predecessor:
-// a predecessor's records prove nothing about the CR.
+// Get returns the entry of a CR. It is empty if there is none, or if it is that of a predecessor: the
+// predecessor's records prove nothing about the CR.
 func (s *Store) Get(ctx context.Context, owner order.Owner) (*Entry, error) {
 	empty := &Entry{Owner: owner}
 	if kept := s.kept(owner.UID); kept != nil {

@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrNotServed is the error for an object of a kind that the API server serves in no version any
-// more: such an object is gone.
+// ErrNotServed is the error for an object of a kind that the API server no longer serves in any
+// version: such an object is gone.
 var ErrNotServed = errors.New("the API server does not serve the kind")
 
 // Cluster finds the objects of a manifest at an API server.
 type Cluster struct {
 	Client dynamic.Interface
 	Mapper meta.RESTMapper
-	// Discovery asks the API server itself. A mapper may know kinds that are not served any more,
-	// and leaves out a group whose API service is down.
+	// Discovery asks the API server. A mapper may know kinds that are not served any more, and leaves
+	// out a group whose API service is down.
 	Discovery interface {
 		ServerGroups() (*metav1.APIGroupList, error)
 		ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
@@ -47,8 +47,8 @@ func NewCluster(config *rest.Config, mapper meta.RESTMapper, namespace string) (
 	return &Cluster{Client: client, Mapper: mapper, Discovery: served, Namespace: namespace}, nil
 }
 
-// Find returns the client for an object. It gives the object the namespace that it is in, if any. The
-// error wraps meta.NoKindMatchError where the mapper does not know the kind.
+// Find returns the client for an object, and sets or clears the object's namespace. The error wraps
+// meta.NoKindMatchError where the mapper does not know the kind.
 func (c *Cluster) Find(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -60,7 +60,7 @@ func (c *Cluster) Find(object *unstructured.Unstructured) (dynamic.ResourceInter
 
 func (c *Cluster) client(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespaced bool) dynamic.ResourceInterface {
 	if !namespaced {
-		object.SetNamespace("") // Some charts give one to objects that are in none.
+		object.SetNamespace("") // Some charts set one for cluster-scoped objects.
 		return c.Client.Resource(resource)
 	}
 	if object.GetNamespace() == "" {
@@ -91,14 +91,14 @@ func (c *Cluster) Get(ctx context.Context, object *unstructured.Unstructured) (*
 	return live, client, nil
 }
 
-// isNoResource reports whether the API server answers that it has no such resource: that says
-// nothing about the object.
+// isNoResource reports whether the API server does not have the resource: that says nothing about
+// the object.
 func isNoResource(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// FindServed is Find by the API server's own word. It gives the object a version of its kind that
-// is served. The error is ErrNotServed, or says that the API server did not tell.
+// FindServed is Find by the API server's discovery. It sets a served version of the object's kind. The
+// error is ErrNotServed, or an error of the discovery.
 func (c *Cluster) FindServed(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	groups, err := c.Discovery.ServerGroups()

@@ -19,8 +19,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/boundedyaml"
 )
 
-// Parse returns the objects of a manifest. Like Helm, it takes whatever has items for a list, and
-// returns these.
+// Parse returns the objects of a manifest. Like Helm, it takes each object with items for a list, and
+// returns the items.
 func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -68,7 +68,7 @@ func flatten(object map[string]any) []*unstructured.Unstructured {
 	return all
 }
 
-// Identity returns a manifest that has no more of an object than its kind, namespace and name.
+// Identity returns a manifest with only the kind, namespace and name of an object.
 func Identity(object *unstructured.Unstructured) string {
 	text := fmt.Sprintf("---\napiVersion: %q\nkind: %q\nmetadata:\n  name: %q\n", object.GetAPIVersion(), object.GetKind(), object.GetName())
 	if namespace := object.GetNamespace(); namespace != "" {

@@ -35,11 +35,11 @@ type Applier struct {
 
 // Options are those of one apply.
 type Options struct {
-	// DryRun changes nothing. An object that is missing is not tried, except a Job: a policy may say when the
-	// cluster deletes it.
+	// DryRun changes nothing. A missing object is not tried, except a Job: a policy may set when the cluster
+	// deletes it.
 	DryRun bool
-	// New is true for an object that is not there: it is created, or tried with DryRun, without a
-	// look. An object that is there all the same keeps the fields of other managers.
+	// New is true for an object that does not exist: it is created, or tried with DryRun, without a
+	// read. If it exists, it keeps the fields of other managers.
 	New bool
 	// Keep are fields of the live object that stay as they are.
 	Keep []Pointer
@@ -51,10 +51,10 @@ type Result struct {
 	Live *unstructured.Unstructured
 	// Applied is the object as the API server has answered.
 	Applied *unstructured.Unstructured
-	// Differences are the fields that an apply changes and of which the chart says something, as JSON pointers
-	// into the live object. They hold no values.
+	// Differences are the fields of the chart that an apply changes, as JSON pointers into the live object.
+	// They hold no values.
 	Differences []string
-	// Patched is why server-side apply refuses the object, which is patched therefore. Warnings are the API server's.
+	// Patched is the refusal of server-side apply if the object was patched instead. Warnings are the API server's.
 	Patched  error
 	Warnings []string
 }
@@ -62,9 +62,9 @@ type Result struct {
 // Missing reports whether the object was missing and is wanted.
 func (r Result) Missing() bool { return r.Live == nil && (r.Applied == nil || !isTemporary(r.Applied)) }
 
-// Apply gives the object the content that the chart has for it. before is the chart's former
-// content; nil if there was none, and want itself for an object that was found, of which that is
-// not known. An object that another client changes in the meantime is read again.
+// Apply applies the chart's object. before is the object as the chart had it before; nil if there was
+// none, and want itself for an object that was found, where this is not known. If another client
+// changes the object during the apply, it is read again.
 func (a *Applier) Apply(ctx context.Context, client dynamic.ResourceInterface, want, before *unstructured.Unstructured, o Options) (result Result, err error) {
 	var first, wanted *unstructured.Unstructured // Changes by an attempt that ended in a conflict are differences, too.
 	err = retry.OnError(retry.DefaultRetry, func(err error) bool { return apierrors.IsConflict(err) && ctx.Err() == nil }, func() (err error) {
@@ -115,11 +115,11 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 		}
 		result.Applied, result.Patched, err = a.create(ctx)
 		if a.DryRun && !a.New {
-			return result, nil // It is missing, whether it can be created or not.
+			return result, nil // It is missing, even if it cannot be created.
 		}
 		return result, err
 	case a.DryRun && a.live.GetDeletionTimestamp() != nil:
-		return result, nil // Its deletion is an event, upon which it is missing.
+		return result, nil // The event of its deletion leads to another comparison.
 	}
 	a.leave(a.want, a.live, a.lastText, a.Keep)
 	if a.before == nil || isBare(a.before) {
@@ -182,7 +182,7 @@ func (a *application) create(ctx context.Context) (created *unstructured.Unstruc
 }
 
 // serverSide applies the object under Helm's name. It takes the chart's fields from other managers,
-// unless the object should not be there.
+// unless the object is not expected to exist.
 func (a *application) serverSide(ctx context.Context) (*unstructured.Unstructured, error) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(a.withOwner().Object); err != nil {
@@ -216,9 +216,9 @@ func dry(run bool) []string {
 	return nil
 }
 
-// isFormal reports whether server-side apply may have refused an object that a patch could make.
-// The API server has no reason for values that it can't type, such as a null or a field that is not
-// declared. Only errors that pass by themselves have that code without a reason too.
+// isFormal reports whether server-side apply may have refused an object that a patch could make. The
+// API server gives no reason for values that it can't type, such as a null or an undeclared field.
+// Otherwise only temporary errors have that code without a reason.
 func isFormal(err error) bool {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
@@ -255,8 +255,8 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 	return a.byPatch(ctx, refusal, wasPatched)
 }
 
-// byPatch patches the live object, which server-side apply refuses for formal reasons. It tries the patch first, and
-// then server-side apply once more: the refusal may have passed.
+// byPatch patches the live object, which server-side apply refuses for formal reasons. It tries the patch first,
+// and then server-side apply once more: the reason may be gone.
 func (a *application) byPatch(ctx context.Context, refusal error, wasPatched bool) (applied *unstructured.Unstructured, patched, err error) {
 	if !wasPatched || a.DryRun {
 		tried, err := a.patch(ctx, patchManager, true)
@@ -300,9 +300,9 @@ func (a *application) withServedVersions(ctx context.Context) (applied *unstruct
 	return applied, refusal, nil
 }
 
-// applyAgain gives the applier the fields that were patched while server-side apply was refused,
-// and applies once more: fields that the chart has dropped since go. refusal is the API server's
-// answer.
+// applyAgain gives the applier the fields that were patched while server-side apply was refused, and
+// applies once more, which removes fields that the chart has dropped since. refusal is the API
+// server's answer.
 func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstructured) (applied *unstructured.Unstructured, refusal, err error) {
 	a.live = live
 	entries := live.DeepCopy()
@@ -395,8 +395,8 @@ func (a *application) tryUpdate(ctx context.Context) tryUpdate {
 	}
 }
 
-// heldElsewhere returns the paths of fields that do not go with the next apply: the applier removes
-// fields that it alone holds.
+// heldElsewhere returns the paths of fields that the next apply does not remove: the applier removes
+// only fields without another manager.
 func (a *application) heldElsewhere(paths []fieldpath.Path) []fieldpath.Path {
 	applied, others := fieldsOf(a.live, isApplied), fieldsOf(a.live, func(entry *metav1.ManagedFieldsEntry) bool { return !isApplied(entry) })
 	return slices.DeleteFunc(paths, func(at fieldpath.Path) bool {
@@ -415,7 +415,7 @@ func holdsAny(set *fieldpath.Set, at fieldpath.Path) bool {
 	return !set.Empty()
 }
 
-// holdsAll reports whether the set has the value at the path with all that is in it.
+// holdsAll reports whether the set has the value at the path and everything in it.
 func holdsAll(set *fieldpath.Set, at fieldpath.Path, value any) bool {
 	if set.Has(at) {
 		return true
@@ -447,8 +447,8 @@ func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*
 	return a.patchOf(ctx, manager, d.going, dryRun)
 }
 
-// patchOf sends the patch that makes the live object the chart's, without the fields that go. It has the UID
-// of the object.
+// patchOf sends the patch from the live object to the chart's, without the removed fields. It has the UID of
+// the object.
 func (a *application) patchOf(ctx context.Context, manager string, going []fieldpath.Path, dryRun bool) (*unstructured.Unstructured, error) {
 	text, kind, err := threeWayPatch(a.before, a.want, a.live)
 	if len(going) > 0 && err == nil {

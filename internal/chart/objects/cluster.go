@@ -40,9 +40,9 @@ func or(text, instead string) string {
 	return text
 }
 
-// ByCluster returns the fields of an object that the cluster fills, whatever the chart has there.
-// The chart's value is a placeholder, and never another client's change. Fields that the chart does
-// not have are not among them, except the replicas of scaled objects. It changes nothing.
+// ByCluster returns the fields of an object that the cluster fills, where the chart's value is only a
+// placeholder. It returns no fields that the chart does not have, except the replicas of scaled
+// objects.
 func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace string) []Pointer {
 	var all []Pointer
 	add := func(placeholder func(any) bool, pointer ...string) {
@@ -76,13 +76,13 @@ func ByCluster(object *unstructured.Unstructured, scaled Scaled, namespace strin
 		add(isEmpty, "endpoints")
 	}
 	if scaled[target{object.GetKind(), or(object.GetNamespace(), namespace), object.GetName()}] {
-		all = append(all, Pointer{"spec", "replicas"}) // Also where the chart no longer says it: an upgrade would reset it.
+		all = append(all, Pointer{"spec", "replicas"}) // Also where the chart no longer has it: an upgrade would reset it.
 	}
 	return all
 }
 
-// isTemporary reports whether the cluster itself deletes the object when its work is done. It is no
-// drift if such an object is gone.
+// isTemporary reports whether the cluster itself deletes the object when its work is done. Its absence
+// is not drift.
 func isTemporary(object *unstructured.Unstructured) bool {
 	ttl, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return isJob(object) && ttl != nil

@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 )
 
-// Detector compares the objects of one release with its manifest, and applies those that others have changed or
-// deleted.
+// Detector compares the objects of one release with its manifest, and applies those that other clients have
+// changed or deleted.
 type Detector struct {
 	Applier
 
@@ -35,13 +35,13 @@ type Detector struct {
 type Found struct {
 	// Drifted are in the order of the manifest.
 	Drifted []Object
-	// Waiting are those whose fields wait for their repair.
+	// Waiting are objects with fields that wait for their repair.
 	Waiting []Object
 	// Refused are the objects that could not be compared.
 	Refused []Refused
 	// Patched are the objects that server-side apply refuses, with the reasons.
 	Patched []Refused
-	// Unused are the rules of Detector.Ignored that name nothing in the release.
+	// Unused are the rules of Detector.Ignored that match nothing in the release.
 	Unused []Rule
 }
 
@@ -82,8 +82,8 @@ func (o Object) String() string {
 	return o.Name + " (" + shown + ")"
 }
 
-// Find compares the objects of the manifest. It writes nothing. After an error that passes by
-// itself, such as a timeout, the other objects are still compared: found has their differences.
+// Find compares the objects of the manifest. It writes nothing. After a temporary error, such as a
+// timeout, the other objects are still compared: found has their differences.
 func (d *Detector) Find(ctx context.Context, text string) (found Found, err error) {
 	desired, err := manifest.Parse(text)
 	if err != nil {
@@ -129,7 +129,6 @@ func (d *Detector) Repair(ctx context.Context, objects []Object) (repaired []Obj
 	return repaired, errors.Join(errs...)
 }
 
-// apply applies an object as the last revision has it.
 func (d *Detector) apply(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured, o Options) (Result, error) {
 	return d.Apply(ctx, client, desired, desired.DeepCopy(), o)
 }
@@ -202,8 +201,8 @@ func (d *Detector) add(found *Found, object Object) {
 	}
 }
 
-// Hint names the other managers of a field of the object, where its managed fields have them, and
-// says how to leave the field to them.
+// Hint names the other managers of a field, where the managed fields have them, and says how to leave
+// the field to them.
 func (o Object) Hint(field string) string {
 	if o.Missing {
 		return "deleted again and again by another client"
@@ -222,7 +221,7 @@ func (o Object) managersOf(field string) (names []string) {
 		if set == nil || isOurs(&entry) {
 			continue
 		}
-		for path := range set.All() { // It does not end before its end.
+		for path := range set.All() { // It must not be left early.
 			at := find(o.live.Object, path)
 			pointer := at.pointer.String()
 			if at.there && (pointer == field || strings.HasPrefix(pointer, field+"/")) && !slices.Contains(names, entry.Manager) {
@@ -233,8 +232,8 @@ func (o Object) managersOf(field string) (names []string) {
 	return names
 }
 
-// use notes which rules name something in an object. Without a live object, that is not known: then all
-// of its kind do.
+// use notes the rules that match something in an object. Without a live object, this is not known: then all
+// rules of its kind count as used.
 func (d *Detector) use(desired, live *unstructured.Unstructured, used map[int]bool) {
 	for i, rule := range d.Ignored {
 		if rule.Of(desired) && (live == nil || rule.Pointer.Has(desired.Object) || rule.Pointer.Has(live.Object)) {

@@ -61,13 +61,13 @@ func resolveConflict(live, desired, before *unstructured.Unstructured, rivals []
 		return nil, err
 	}
 	if len(all.going) == 0 {
-		return nil, nil //nolint:nilnil // The API server accepts the update with all that others added: they are not the cause.
+		return nil, nil //nolint:nilnil // The API server accepts the update with all additions: they are not the cause.
 	}
 	return newResolution(live, all.applied, all.going)
 }
 
-// spare lets those of the paths stay without which the API server accepts the chart's text as well. A default that
-// nobody holds goes alone: a merge may drop it by itself, and an apply does not.
+// spare takes out the paths that need not be removed for the API server to accept the chart's text. A default
+// without a manager is removed alone: a merge may drop it by itself, and an apply does not.
 func (d *resolution) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
 	for _, path := range paths {
 		rest := slices.DeleteFunc(slices.Clone(d.going), path.Equals)
@@ -85,8 +85,8 @@ func (d *resolution) spare(live, desired, before *unstructured.Unstructured, pat
 	return nil
 }
 
-// without returns the object that an update brings with the chart's text, and without the fields;
-// nil and the cause if the API server refuses it, or its lists cannot be merged.
+// without returns the object after an update to the chart's text without the fields; nil and the
+// cause if the API server refuses it, or its lists cannot be merged.
 func without(live, desired, before *unstructured.Unstructured, going []fieldpath.Path, try tryUpdate) (applied *unstructured.Unstructured, cause, err error) {
 	merged, err := mergeWithout(before, desired, live, going)
 	if merged == nil || err != nil {
@@ -109,8 +109,8 @@ func mergeWithout(before, desired, live *unstructured.Unstructured, going []fiel
 	return merge(before, desired, rest)
 }
 
-// suspects returns the fields and entries of lists, sorted, of which the chart says nothing, that
-// others hold or nobody, and that stand where the API server's refusal points to.
+// suspects returns the fields and entries of lists, sorted, that are not the chart's, and that are at
+// the places that the API server's refusal names.
 func suspects(live, desired *unstructured.Unstructured, refusal error) (found []fieldpath.Path) {
 	ours := fieldsOf(live, isOurs)
 	causes := causesOf(refusal)
@@ -162,8 +162,8 @@ func wholeEntry(path fieldpath.Path, from int) fieldpath.Path {
 // entry is an entry of a list in the path of a cause.
 var entry = regexp.MustCompile(`\[[^\]]*\]`)
 
-// causesOf returns the paths of the fields that a refusal names, without the places in lists: these
-// are those of an object that nobody has.
+// causesOf returns the paths of the fields that a refusal names, without the indexes of lists, which
+// belong to an object that was not stored.
 func causesOf(refusal error) (causes [][]string) {
 	for _, cause := range detailsOf(refusal) {
 		causes = append(causes, strings.Split(entry.ReplaceAllString(cause.Field, ""), "."))

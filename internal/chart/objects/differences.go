@@ -13,7 +13,7 @@ import (
 // differences returns the fields that the chart has and whose live values differ, as JSON pointers
 // into the live object, sorted. applied is the live object as it would be with desired applied:
 // other differences, such as the time that a webhook writes at each update, do not count. With
-// byPatch the managed fields do not tell which fields are the chart's.
+// byPatch the managed fields do not show which fields are the chart's.
 func differences(desired, live, applied *unstructured.Unstructured, byPatch bool) []string {
 	fields := chartFields(desired, live, applied, byPatch)
 	leaves := fields.Leaves()
@@ -27,7 +27,7 @@ func differences(desired, live, applied *unstructured.Unstructured, byPatch bool
 		switch {
 		case was.there != is.there:
 			if was.value == nil && is.value == nil && leaves.Has(path) {
-				continue // A null is as good as nothing.
+				continue // A null counts as missing.
 			}
 			found[missing(was, is)] = true
 		case was.there && leaves.Has(path) && !equality.Semantic.DeepEqual(was.value, is.value):
@@ -51,7 +51,7 @@ func chartFields(desired, live, applied *unstructured.Unstructured, byPatch bool
 	if byPatch || fields.Empty() {
 		return textOf(desired)
 	}
-	return fields.Union(fieldsOf(live, isApplied)) // A field that is in the live object only is one that the chart has dropped.
+	return fields.Union(fieldsOf(live, isApplied)) // The chart has dropped fields that only the live object has.
 }
 
 func isStatus(path fieldpath.Path) bool {
@@ -77,7 +77,7 @@ func textOf(desired *unstructured.Unstructured) *fieldpath.Set {
 	return set
 }
 
-// missing returns the pointer to the part that one of the two places lacks, as the other has it.
+// missing returns the pointer to the part that only one of the two places has.
 func missing(was, is place) string {
 	lacking, other := was, is
 	if was.there {

@@ -26,7 +26,7 @@ func (e *explainedError) Error() string { return shortened(e.error.Error()) + e.
 
 func (e *explainedError) Unwrap() error { return e.error }
 
-// Explained makes an error of the API server one that people can read.
+// Explained returns a readable error for an error of the API server.
 func Explained(err error) error {
 	switch {
 	case err == nil:
@@ -39,8 +39,8 @@ func Explained(err error) error {
 	return &explainedError{err, ""}
 }
 
-// shortened returns an error's text without the long values that the API server repeats in it, such
-// as the whole template of a Job: the reason behind them would be cut.
+// shortened removes the long values, such as the template of a Job, that the API server repeats in an
+// error: otherwise the reason after them would be cut.
 func shortened(text string) string {
 	const before, longest, shown = "Invalid value: ", 160, 60
 	var short strings.Builder

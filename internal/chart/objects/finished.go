@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Finished keeps which Jobs of a release were seen to have ended. A repair does not create a Job
-// again that has done its work, also if somebody deleted it: a policy may have set its
-// ttlSecondsAfterFinished. The zero value is empty.
+// Finished keeps the Jobs of a release that were seen to have ended. A repair does not create such a
+// Job again after its deletion: a policy may have set its ttlSecondsAfterFinished. The zero value is
+// empty.
 type Finished struct {
 	mu   sync.Mutex
 	jobs map[string]bool
 }
 
-// note notes whether the live object is such a Job.
+// note adds the live object if it is such a Job.
 func (f *Finished) note(name string, live *unstructured.Unstructured) {
 	if f == nil || !isJob(live) {
 		return
@@ -27,7 +27,6 @@ func (f *Finished) note(name string, live *unstructured.Unstructured) {
 	f.jobs[name] = isFinished(live)
 }
 
-// has reports whether a Job was seen to have ended.
 func (f *Finished) has(name string) bool {
 	if f == nil {
 		return false

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// formerManagers returns the managers that have written the object, with Helm's annotation, as a
-// whole: an operator is called like its program, helm-operator or manager or whatever its author
-// chose, and Helm 3 is called helm. Others that only changed some fields of the object, such as an
-// autoscaler or another program called manager, have not written that annotation and keep theirs.
+// formerManagers returns the managers that have written Helm's annotation, and so the whole object: an
+// operator has the name of its program, for example helm-operator or manager, and Helm 3 is helm.
+// Managers that only changed some fields, such as an autoscaler, have not written that annotation and
+// keep their fields.
 func formerManagers(entries []metav1.ManagedFieldsEntry) sets.Set[string] {
 	managers := sets.New[string]()
 	annotation := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", releaseName))
@@ -25,8 +25,7 @@ func formerManagers(entries []metav1.ManagedFieldsEntry) sets.Set[string] {
 	return managers
 }
 
-// isBare reports whether a manifest says no more of an object than which it is, as that of a release
-// that was taken over.
+// isBare reports whether a manifest only has the identity of an object, as after a take-over.
 func isBare(object *unstructured.Unstructured) bool {
 	for field := range object.Object {
 		if field != "apiVersion" && field != "kind" && field != "metadata" {
@@ -37,7 +36,7 @@ func isBare(object *unstructured.Unstructured) bool {
 }
 
 // held returns the live object with only the fields that the release and its former managers hold.
-// It stands for the release's object where its manifest is not known.
+// It replaces the release's object where its manifest is not known.
 func held(live *unstructured.Unstructured) *unstructured.Unstructured {
 	managers := formerManagers(live.GetManagedFields())
 	theirs, all := fieldpath.NewSet(), fieldpath.NewSet()

@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Ignored are the fields that others may change, as a watch names them.
+// Ignored are the fields that other managers may change, from a watch.
 type Ignored []Rule
 
 // Rule is one pointer of driftIgnore, for the objects of a kind.
@@ -42,15 +42,14 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s of %s", r.Pointer, kind)
 }
 
-// Of is true if the rule is for the object.
+// Of reports whether the rule is for the object.
 func (r Rule) Of(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return r.Kind == kind.Kind && (r.Group == "" || r.Group == kind.Group) && (r.Name == "" || r.Name == object.GetName())
 }
 
 // KeepIgnored gives desired the live values of the fields that other managers may change. before is
-// the chart's text so far: a field that differs in desired is changed by the chart, and is not
-// kept.
+// the object as the chart had it before: a field that the chart changes is not kept.
 func (rules Ignored) KeepIgnored(desired, live, before *unstructured.Unstructured) {
 	for _, rule := range rules {
 		if rule.Of(desired) && equality.Semantic.DeepEqual(rule.Pointer.values(desired.Object), rule.Pointer.values(before.Object)) {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// leave gives the chart's text the live values of fields that are not the chart's. The cluster
-// fills them, other managers may change them, or other managers added them in lists that are one
-// value for the API server. before is the chart's former text.
+// leave copies the live values of fields that are not the chart's into desired: fields that the
+// cluster fills, that other managers may change, or that other managers added in lists that are one
+// value for the API server. before is the object as the chart had it before.
 func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep []Pointer) {
 	for _, pointer := range ByCluster(desired, a.Scaled, a.Namespace) {
 		Keep(desired.Object, live.Object, pointer)
@@ -29,7 +29,7 @@ func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep [
 	if desired.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "ServiceAccount"}) {
 		keepEntriesOf(desired.Object, was, live.Object, "imagePullSecrets")
 	}
-	if _, err := scheme.Scheme.New(desired.GroupVersionKind()); err != nil { // A kind that the API server does not know by itself.
+	if _, err := scheme.Scheme.New(desired.GroupVersionKind()); err != nil { // A kind that is not built in.
 		all := fieldsOf(live, func(*metav1.ManagedFieldsEntry) bool { return true })
 		for name, value := range desired.Object {
 			if !isIdentity(name) {
@@ -40,8 +40,8 @@ func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep [
 	}
 }
 
-// keepEntriesOf keeps the entries that others added to a list of objects, as OpenShift adds pull secrets to each
-// ServiceAccount. For the API server such a list is one value: each apply would remove them.
+// keepEntriesOf keeps the entries that other managers added to a list of objects, as OpenShift adds pull secrets
+// to each ServiceAccount. For the API server such a list is one value: each apply would remove them.
 func keepEntriesOf(desired, before, live map[string]any, field string) {
 	wanted, _ := desired[field].([]any)
 	was, _ := before[field].([]any)
@@ -67,9 +67,9 @@ func keepEntriesOf(desired, before, live map[string]any, field string) {
 	desired[field] = kept
 }
 
-// keepAdded gives the entries of lists the fields that others added to them, where the list is one value for the
-// API server: a field that another controller fills in would otherwise go with each apply, and come again. held
-// are the managed fields below the value; isLeaf is true if it is managed as one value.
+// keepAdded keeps the fields that other managers added to entries of lists that are one value for the API server:
+// otherwise each apply would remove such a field, and another controller would add it again. held are the managed
+// fields below the value; isLeaf is true if it is managed as one value.
 func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -91,9 +91,9 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 	}
 }
 
-// fillNulls gives nulls, by which the chart, as before, says nothing of a field, the live value where the field has
-// one, and reports whether there are any. Such a value may be a default of the cluster that nobody can remove,
-// as the class of a PVC. The applier may own it, so that an apply without the field would remove it.
+// fillNulls replaces the chart's unchanged nulls by the live values, and reports whether there were any. Such a
+// value may be a default of the cluster that cannot be removed, such as the class of a PVC. The applier may own
+// it, so that an apply without the field would remove it.
 func fillNulls(desired, before, live any) (filled bool) {
 	switch desired := desired.(type) {
 	case map[string]any:

@@ -14,8 +14,8 @@ import (
 const (
 	// FieldManager applies objects, as Helm does.
 	FieldManager = "helm"
-	// patchManager writes objects that server-side apply refuses. It has a name of its own: Helm 3 has
-	// updated objects as "helm" too.
+	// patchManager writes objects that server-side apply refuses. It has another name because Helm 3
+	// has updated objects as "helm" too.
 	patchManager = "helm-patch"
 )
 
@@ -40,7 +40,7 @@ func isOthers(entry *metav1.ManagedFieldsEntry) bool {
 	return !isOurs(entry) && entry.Subresource == ""
 }
 
-// fieldsOf returns the fields of the entries that are meant, in the version of the object.
+// fieldsOf returns the fields of the entries that match, in the version of the object.
 func fieldsOf(object *unstructured.Unstructured, meant func(*metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for _, entry := range object.GetManagedFields() {
@@ -60,9 +60,9 @@ func setOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// unheld returns the fields outside of lists that no manager holds, and of which the chart says nothing. The
-// API server's own defaults are such, and a forced apply leaves them: the rollingUpdate of a Deployment stays
-// beside the chart's strategy Recreate.
+// unheld returns the fields outside of lists that neither a manager nor the chart has. These are defaults of
+// the API server, and a forced apply leaves them: the rollingUpdate of a Deployment stays beside the chart's
+// strategy Recreate.
 func unheld(live, desired *unstructured.Unstructured) (found []fieldpath.Path) {
 	entries := live.GetManagedFields()
 	if slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool { return entry.APIVersion != live.GetAPIVersion() }) {
@@ -90,12 +90,12 @@ func unheld(live, desired *unstructured.Unstructured) (found []fieldpath.Path) {
 	return found
 }
 
-// isIdentity reports whether a field of an object is not its content.
+// isIdentity reports whether a field of an object is not part of its content.
 func isIdentity(field string) bool {
 	return slices.Contains([]string{"metadata", "status", "apiVersion", "kind"}, field)
 }
 
-// giveFields returns the managed fields of the object, with those that are moved as applied ones.
+// giveFields returns the managed fields of the object with the moved ones as applied ones.
 func giveFields(live *unstructured.Unstructured, moved *fieldpath.Set) (entries []metav1.ManagedFieldsEntry, err error) {
 	has := false
 	for _, entry := range live.GetManagedFields() {
@@ -125,7 +125,7 @@ func giveFields(live *unstructured.Unstructured, moved *fieldpath.Set) (entries 
 	return append(entries, entry), err
 }
 
-// writeFields makes the set the fields of an entry.
+// writeFields sets the fields of an entry.
 func writeFields(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
 	text, err := set.ToJSON()
 	entry.FieldsType, entry.FieldsV1 = "FieldsV1", &metav1.FieldsV1{}

@@ -44,8 +44,8 @@ func OtherRelease(object metav1.Object, namespace, name string) string {
 	return ofNamespace + "/" + ofName
 }
 
-// OtherOwner returns the kind and name of the owner of an object that has owners, if the object is
-// not annotated with this release and the CR with the UID is none of its owners.
+// OtherOwner returns the kind and name of an object's owner, if the object is not annotated with this
+// release and the CR with the UID is not an owner.
 func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) string {
 	owners, annotations := object.GetOwnerReferences(), object.GetAnnotations()
 	ours := annotations[releaseNamespace] == namespace && annotations[releaseName] == name
@@ -69,8 +69,8 @@ func with(all, more map[string]string) map[string]string {
 	return result
 }
 
-// lastOfEach returns the objects without those that the manifest has again further down: Helm
-// applies one after the other, so that the last stays.
+// lastOfEach returns the objects without earlier duplicates: Helm applies one after the other, so that
+// the last one stays.
 func lastOfEach(objects []*unstructured.Unstructured, namespace string) []*unstructured.Unstructured {
 	seen := map[string]bool{}
 	var kept []*unstructured.Unstructured
@@ -92,9 +92,9 @@ func isSecret(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// plain returns a copy of the chart's object, in which a Secret has its stringData in its data: a
-// key that leaves stringData would stay in the Secret. A value that the API server refuses stays as
-// it is. It drops the directives of a strategic merge patch, which only a patch may have.
+// plain returns a copy of the chart's object. It moves the stringData of a Secret to its data: a key
+// that the chart drops from stringData would stay in the Secret. A value that the API server refuses
+// stays as it is. It drops the directives of a strategic merge patch.
 func plain(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
 		return nil
@@ -145,8 +145,8 @@ func dropDirectives(value any) {
 
 var directive = regexp.MustCompile(`^\$(patch$|retainKeys$|setElementOrder/|deleteFromPrimitiveList/)`)
 
-// asData gives the managed fields of a Secret that stand for its stringData as fields of its data: the next apply
-// removes a key only if its manager holds it there. It reports whether there are any.
+// asData moves managed fields of a Secret from stringData to data: the next apply removes a key only if its
+// manager holds it there. It reports whether there are any.
 func asData(secret *unstructured.Unstructured) (found bool, err error) {
 	entries := secret.GetManagedFields()
 	for i := range entries {

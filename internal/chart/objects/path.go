@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// place is where a path of managed fields leads in an object.
+// place is the place in an object of a path of managed fields.
 type place struct {
 	// pointer leads there, or to the first part that is missing.
 	pointer Pointer
 	there   bool
 	value   any
-	// index is that of the last entry of a list on the way.
+	// index is the index of the last list entry in the path.
 	index int
 }
 
@@ -37,8 +37,7 @@ func find(in map[string]any, path fieldpath.Path) place {
 	return p
 }
 
-// step returns the part of a value to which the element of a path leads, and its token in a
-// pointer.
+// step returns the part of a value that the element of a path names, and its token in a pointer.
 func step(in any, element fieldpath.PathElement, index *int) (token string, below any, there bool) {
 	if element.FieldName != nil {
 		object, _ := in.(map[string]any)
@@ -84,7 +83,7 @@ func entryOf(list []any, element fieldpath.PathElement) int {
 	return slices.IndexFunc(list, matches(true))
 }
 
-// nameIn returns the token for an entry that is known by its name alone; "" for other elements.
+// nameIn returns the token for an entry whose only key is its name; "" for other elements.
 func nameIn(element fieldpath.PathElement) string {
 	if element.Key == nil || len(*element.Key) != 1 || (*element.Key)[0].Name != "name" {
 		return ""
@@ -108,8 +107,8 @@ func remove(in map[string]any, path fieldpath.Path) {
 	}
 }
 
-// extract returns the part of a value that is in the set, nil if there is none. all says which values
-// have parts: a value of which no manager holds a part is held as a whole.
+// extract returns the part of a value that is in the set, nil if there is none. all has the fields of all
+// managers: a value without a managed part is managed as a whole.
 func extract(whole any, set, all *fieldpath.Set) any {
 	part := func(element fieldpath.PathElement, inner any) any {
 		below, has := set.Children.Get(element)
@@ -163,7 +162,7 @@ func extract(whole any, set, all *fieldpath.Set) any {
 	return nil
 }
 
-// withKey returns the held part of an entry with its key, which names it.
+// withKey returns the held part of an entry with the key that names it.
 func withKey(kept, entry any, element fieldpath.PathElement) any {
 	fields, _ := kept.(map[string]any)
 	if fields == nil {

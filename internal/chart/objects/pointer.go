@@ -17,7 +17,7 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // A constant.
 )
 
-// Parse returns the pointer of a text. The watch's file has been checked for those that are none.
+// Parse returns the pointer of a text, which watches has checked.
 func Parse(text string) Pointer {
 	tokens := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	for i := range tokens {
@@ -76,9 +76,8 @@ func entries(list []any, token string) (found []int) {
 	return found
 }
 
-// Keep gives the fields of desired that the pointer names the values that they have in live, and
-// removes those that live does not have. The parent must be there in both: where somebody removed
-// it, it is made again as in desired.
+// Keep sets the fields of desired that the pointer names to their live values, and removes those that
+// live does not have. It changes nothing if the parent is missing in one of them.
 func Keep(desired, live map[string]any, p Pointer) {
 	keep(desired, live, p)
 }
@@ -133,8 +132,8 @@ func keepEntries(desired, live []any, p Pointer) []any {
 	return desired
 }
 
-// counterpart returns the index in live of an entry of desired: that of the same name, or else
-// that at the same place. It is -1 where there is none.
+// counterpart returns the index in live of an entry of desired: by its name, or else by its index. It
+// is -1 where there is none.
 func counterpart(desired []any, i int, live []any) int {
 	fields, _ := desired[i].(map[string]any)
 	name, named := fields["name"].(string)
@@ -150,8 +149,8 @@ func counterpart(desired []any, i int, live []any) int {
 	return -1
 }
 
-// byNames returns the pointer with the names of entries of lists instead of their indexes, where they have names:
-// others may move an entry.
+// byNames returns the pointer with the names of list entries instead of their indexes, where they have names: the
+// index may change.
 func byNames(p Pointer, object map[string]any) Pointer {
 	named := slices.Clone(p)
 	var in any = object

@@ -20,14 +20,14 @@ import (
 type Change struct {
 	// Name is the kind with namespace and name, for people.
 	Name string `json:"object"`
-	// Kind is create, update, replace, delete, or keep for an object that the chart no longer has.
+	// Kind is create, update, replace or delete, or keep for an object that the chart no longer has.
 	Kind string `json:"change"`
 	// Fields are those that change, and Random those that differ from one rendering to the next, as JSON pointers.
 	Fields []string `json:"fields,omitempty"`
 	Random []string `json:"random,omitempty"`
-	// Note says why the object was not tried, although it can be created, or why it is kept.
+	// Note says why an object that can be created was not tried, or why one is kept.
 	Note string `json:"note,omitempty"`
-	// Error is why the upgrade would fail at the object. Preview sets Err, and who shows the change Error and Diff.
+	// Error is why the upgrade would fail at the object. Preview sets Err; callers set Error and Diff.
 	Error string `json:"error,omitempty"`
 	Diff  string `json:"diff,omitempty"`
 
@@ -40,8 +40,8 @@ type Change struct {
 	Err      error `json:"-"`
 }
 
-// Preview returns the changes by an upgrade from the objects of the manifest before to those of the first of wanted.
-// The second one is of another rendering. It also compares the CRDs of the chart's directory crds. It writes nothing.
+// Preview returns the changes by an upgrade from the manifest before to the first one of wanted. The second one is
+// another rendering. It also compares the CRDs of the chart's directory crds. It writes nothing.
 func (d *Detector) Preview(ctx context.Context, definitions, before string, wanted [2]string) (changes []Change, err error) {
 	var parsed [4][]*unstructured.Unstructured
 	for i, text := range []string{before, wanted[0], wanted[1], definitions} {
@@ -94,7 +94,7 @@ func (d *Detector) identity(object *unstructured.Unstructured) string {
 	return strings.Join([]string{object.GroupVersionKind().GroupKind().String(), or(object.GetNamespace(), d.Namespace), object.GetName()}, "/")
 }
 
-// preview tries one object. brings are those of the release that others may need.
+// preview tries one object. brings are the objects of the release that others may need.
 func (d *Detector) preview(ctx context.Context, want, before *unstructured.Unstructured, brings []*unstructured.Unstructured) (c Change) {
 	c.Name, c.Kind = manifest.Name(want), "create"
 	if want.GetName() == "" {

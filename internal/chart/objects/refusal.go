@@ -15,12 +15,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 )
 
-// Refused is an object that could not be compared for a reason that does not pass by itself.
+// Refused is an object that could not be compared for a permanent reason.
 type Refused struct {
 	// Name is the kind with namespace and name, for people.
 	Name string
-	// Reason is one word, the same as long as the reason is. Message is for people, and may have
-	// text of other writers.
+	// Reason is a stable word. Message is for people, and may have text of other writers.
 	Reason  string
 	Message string
 	// Warnings are the API server's about a patch.
@@ -35,10 +34,9 @@ const (
 	noAnswer  = "WebhookFailed"
 )
 
-// inTexts are the reasons of errors to which the API server gives the code of its own errors. Some
-// are errors of server-side apply about an object that does not fit its schema, such as one with
-// two entries of one key in a list. The others are errors of a webhook that does not answer, maybe
-// for days.
+// inTexts are the reasons of errors with the API server's code of internal errors. Some are errors of
+// server-side apply about an object that does not fit its schema, such as a list with two entries of
+// one key. The others are errors of a webhook that does not answer, maybe for days.
 var inTexts = map[string]string{ //nolint:gochecknoglobals // A constant.
 	"to create typed patch object":  unfit,
 	"to create typed live object":   unfit,
@@ -46,8 +44,8 @@ var inTexts = map[string]string{ //nolint:gochecknoglobals // A constant.
 	"failed calling webhook":        noAnswer,
 }
 
-// Reason returns the reason of a refusal; "" for an error that passes by itself, such as a timeout
-// or one of the API server's own.
+// Reason returns the reason of a refusal; "" for a temporary error, such as a timeout or an internal
+// error of the API server.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -62,7 +60,7 @@ func Reason(err error) string {
 	code := int(status.Status().Code)
 	switch {
 	case code == http.StatusNotFound && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return notServed // Not the object is unknown, but its kind.
+		return notServed // The kind is unknown, not the object.
 	case code == http.StatusInternalServerError:
 		for text, reason := range inTexts {
 			if strings.Contains(status.Status().Message, text) {
@@ -86,7 +84,7 @@ func newRefused(object *unstructured.Unstructured, err error) Refused {
 }
 
 // remedied adds a remedy to a refusal of fields that other managers have changed and the chart has
-// not: to leave the fields to them. The API server does not take the chart's value any more.
+// not: leave the fields to them. The API server does not accept the chart's value any more.
 func (a *application) remedied(refusal error) error {
 	var lines []string
 	for _, cause := range detailsOf(refusal) {

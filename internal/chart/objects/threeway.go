@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// empty is the patch that changes nothing.
+// empty is the patch without changes.
 const empty = "{}"
 
 // threeWayPatch returns the patch that makes the live object one of the chart, as Helm 3 and
@@ -21,8 +21,8 @@ const empty = "{}"
 // and target the present one. Kinds that the client knows have a strategic merge patch, all others
 // a JSON merge patch.
 //
-// A list in which a key stands twice, such as two variables of one name, cannot be merged by its
-// keys: the patch would change the first of them, or remove both. Such a list is replaced as a whole.
+// A list with a duplicate key, such as two variables of one name, cannot be merged by its keys: the
+// patch would change the first of them, or remove both. Such a list is replaced as a whole.
 func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	texts := make([][]byte, 3)
 	for i, object := range []*unstructured.Unstructured{original, target, live} {
@@ -47,7 +47,7 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 	return withWholeLists(text, original, target, live, lists)
 }
 
-// withWholeLists returns the strategic merge patch with the lists replaced as a whole that cannot be merged by their keys.
+// withWholeLists makes a strategic merge patch replace the lists that cannot be merged by their keys.
 func withWholeLists(text []byte, original, target, live *unstructured.Unstructured, lists strategicpatch.LookupPatchMeta) ([]byte, types.PatchType, error) {
 	patch := map[string]any{}
 	if err := json.Unmarshal(text, &patch); err != nil {
@@ -60,8 +60,8 @@ func withWholeLists(text []byte, original, target, live *unstructured.Unstructur
 	return text, types.StrategicMergePatchType, err
 }
 
-// merge returns the live object as it would be with that patch; nil for a kind that the client does not know: it
-// cannot tell which entries of its lists are the same.
+// merge returns the live object with that patch applied; nil for a kind that the client does not know, because
+// it cannot tell which entries of lists are the same.
 func merge(original, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	known, err := scheme.Scheme.New(target.GroupVersionKind())
 	if err != nil {
@@ -82,7 +82,7 @@ func merge(original, target, live *unstructured.Unstructured) (*unstructured.Uns
 	return merged, merged.UnmarshalJSON(text)
 }
 
-// patchTo returns the patch that makes the live object another one, of a kind that the client knows.
+// patchTo returns the patch from the live object to the wanted one, of a kind that the client knows.
 func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	known, err := scheme.Scheme.New(live.GroupVersionKind())
 	if err != nil {
@@ -117,8 +117,8 @@ func withUID(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// replaceLists makes the patch replace the lists that it changes and in which a key stands twice, in
-// one of the three objects. It reports whether there are any.
+// replaceLists makes the patch replace the changed lists with a duplicate key in one of the three
+// objects. It reports whether there are any.
 func replaceLists(patch, original, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {
 	for field, value := range patch {
 		switch changed := value.(type) {

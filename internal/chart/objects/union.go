@@ -13,7 +13,7 @@ import (
 type union struct {
 	// at is the path to the object that has the fields; * is each entry of a list, by its name.
 	at string
-	// members are fields of which one may be set.
+	// members are the fields of which only one may be set.
 	members []string
 	// by is a field whose value says which of the fields in allowed may be set. Each of these has the values
 	// that allow it.
@@ -21,7 +21,7 @@ type union struct {
 	allowed map[string][]string
 }
 
-// The unions of the API types. A test holds the members against the types.
+// The unions of the API types. A test compares the members with the types.
 var (
 	handlers   = []string{"exec", "httpGet", "tcpSocket", "grpc"}                                          //nolint:gochecknoglobals // A table.
 	lifecycles = []string{"exec", "httpGet", "tcpSocket", "sleep"}                                         //nolint:gochecknoglobals // A table.
@@ -91,8 +91,8 @@ func unionsOf(kind schema.GroupKind) []union {
 	return all
 }
 
-// rivals returns the fields of the live object that exclude fields of the chart and that the chart
-// does not have, of any manager. The API server refuses both together, and names either.
+// rivals returns the fields of the live object, of any manager, that the chart does not have and that
+// exclude fields of the chart. The API server refuses both together, and names either.
 func rivals(desired, live *unstructured.Unstructured) (found []fieldpath.Path) {
 	kind := desired.GroupVersionKind().GroupKind()
 	for _, one := range unionsOf(kind) {
@@ -144,7 +144,7 @@ func (u union) excluded(desired, there map[string]any) (names []string) {
 	return names
 }
 
-// eachAt calls visit with the objects to which the path leads in both.
+// eachAt calls visit with the objects at the path in both.
 func eachAt(desired, there any, at []string, path fieldpath.Path, visit func(desired, there map[string]any, at fieldpath.Path)) {
 	if len(at) > 0 && at[0] == "*" {
 		texts, _ := desired.([]any)

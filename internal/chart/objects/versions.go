@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unservedVersion matches the API server's answer to each server-side apply of an object that has
-// fields in an unserved version. A client wrote them in a version that the CRD no longer has. The
-// match is that version: kubernetes/kubernetes#111937.
+// unservedVersion matches the version in the API server's answer to each server-side apply of an
+// object with managed fields in a version that the CRD no longer has: kubernetes/kubernetes#111937.
 var unservedVersion = regexp.MustCompile(`to an invalid group/version: ([a-z0-9./-]+)`)
 
 // unservedVersions returns the versions that a refusal names.
@@ -22,9 +21,9 @@ func unservedVersions(refusal error) (found []string) {
 	return found
 }
 
-// renewVersions gives the entries of managedFields that are in an unserved version the version in
-// which the chart applies the object. The managers of the fields do not change, so that fields that
-// the chart drops still go. It returns nil if there are no such entries.
+// renewVersions sets the version of entries of managedFields in an unserved version to the one in which
+// the chart applies the object. The managers of the fields do not change, so that fields that the
+// chart drops are still removed. It returns nil if there are no such entries.
 func renewVersions(live *unstructured.Unstructured, unserved []string, version string) (entries []metav1.ManagedFieldsEntry) {
 	entries = live.GetManagedFields()
 	found := false

@@ -2,8 +2,8 @@
 // Helm's actions. The manager writes the order to a file. chart-exec writes records, as lines of
 // JSON, to a descriptor of its own.
 //
-// A record counts only with the nonce of its order. The verdict of a run comes from its last
-// record and its exit code; nothing that a chart, a hook or Helm prints gets among them.
+// A record counts only with the nonce of its order. The verdict of a run comes from its last record and
+// its exit code; output of a chart, a hook or Helm cannot become a record.
 //
 // The package does not know Helm.
 package order
@@ -24,8 +24,8 @@ import (
 // Descriptor is the number of the descriptor to which chart-exec writes its records.
 const Descriptor = 3
 
-// CrashFile is the name of the file in chart-exec's temporary directory that is its standard
-// error: its runtime writes there why it ends the program, such as that there is no memory.
+// CrashFile is the name of the file in chart-exec's temporary directory that is its standard error.
+// The runtime writes the reason of a crash there, for example out of memory.
 const CrashFile = "crash"
 
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
@@ -62,16 +62,16 @@ const (
 	FetchChart Action = "fetch"
 )
 
-// Order says what chart-exec is to do.
+// Order is the input of chart-exec.
 type Order struct {
 	// Nonce is positive and unguessable.
 	Nonce  int64  `json:"nonce"`
 	Action Action `json:"action"`
-	// Attempt is the id of the attempt. Revisions are those of the release that count, the newest last,
-	// with their states: Helm sees no other ones.
+	// Attempt is the id of the attempt. Revisions are the authentic ones of the release, the newest last,
+	// with their states: Helm sees only these.
 	Attempt   string     `json:"attempt"`
 	Revisions []Revision `json:"revisions,omitempty"`
-	// IfChanged leaves an upgrade out for which the chart renders the objects of the last revision.
+	// IfChanged skips an upgrade for which the chart renders the objects of the last revision.
 	IfChanged bool `json:"ifChanged"`
 	// TakeOver first replaces the records that do not count. Base are the names of the objects of a
 	// release whose records are lost.
@@ -98,7 +98,7 @@ type Order struct {
 	Settings `json:"settings"`
 }
 
-// Fetch says which chart is to be fetched.
+// Fetch names the chart to fetch.
 type Fetch struct {
 	// Chart is its name in Repo, the URL of a repository; without one a URL of HTTP or OCI, or a name
 	// below that of a repository which Helm knows.
@@ -147,7 +147,7 @@ type Text struct {
 	OfObject bool `json:"ofObject,omitempty"`
 }
 
-// Refused says what was refused before anything was done.
+// Refused names the object of a refusal before any change.
 type Refused string
 
 // The values of Refused: text of the CR's spec, or of an object of valuesFrom, that the chart gave
@@ -258,9 +258,9 @@ type Record struct {
 	Nonce int64 `json:"nonce"`
 	// Working is the current step of chart-exec; "" in the last record.
 	Working string `json:"working,omitempty"`
-	// Left is an object that chart-exec leaves because it belongs to another release.
+	// Left is an object that chart-exec does not delete because it belongs to another release.
 	Left string `json:"left,omitempty"`
-	// Done is true in the last record. Error is "" after a success.
+	// Done is true in the last record. Error is "" on success.
 	Done  bool   `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Refused is set in the last record if untrusted text, or the chart's own output, caused the

@@ -14,14 +14,14 @@ const (
 	StatusPendingRollback = "pending-rollback"
 )
 
-// ReportPath is where the API proxy takes a Revision from chart-exec, before its record is written. It
-// answers when the ledger has it.
+// ReportPath is the path at which the API proxy takes a Revision from chart-exec before its record is
+// written. It answers when the ledger has it.
 const ReportPath = "/ensign/revision"
 
 // Revision is the manager's ledger entry for a revision.
 type Revision struct {
 	Version int `json:"version"`
-	// Attempt is the id of the attempt that has made it. The seal of its record covers that.
+	// Attempt is the id of the attempt that has made it. The seal of its record covers the id.
 	Attempt string `json:"attempt"`
 	// Status is Helm's; "" while no end of the attempt is known.
 	Status string `json:"status,omitempty"`
@@ -36,8 +36,8 @@ type Names struct {
 	DeletionHooks bool `json:"deletionHooks,omitempty"`
 }
 
-// Object names an object. Namespace is "" for one of the cluster, and for one in the namespace of the
-// release whose manifest does not say so.
+// Object names an object. Namespace is "" for a cluster-scoped object, and for one in the namespace of
+// the release whose manifest does not set it.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -50,8 +50,8 @@ func IsPending(status string) bool {
 	return status == "" || status == StatusPendingInstall || status == StatusPendingUpgrade || status == StatusPendingRollback
 }
 
-// Deployed returns, of revisions with the newest last, the one that is deployed, or else the newest one
-// that was; nil if none was.
+// Deployed returns the deployed revision, or else the newest one that was deployed; nil if none was. The
+// newest revision is the last.
 func Deployed(revisions []Revision) *Revision {
 	for _, status := range []string{StatusDeployed, StatusSuperseded} {
 		for i := range slices.Backward(revisions) {

@@ -20,15 +20,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// Driver is a storage of Helm for one release, for one attempt. It seals each revision that Helm writes.
-// Helm finds the revisions there that the ledger knows, in the states of the ledger, and no others, so that an
-// upgrade, a rollback and an uninstallation start from these alone.
+// Driver is Helm's storage of one release for one attempt. It seals each revision that Helm writes, and shows Helm
+// only the revisions that the ledger knows, in the states of the ledger, so that upgrades, rollbacks and
+// uninstallations start from these.
 type Driver struct {
 	*Records
 
 	// Attempt is the id of the attempt.
 	Attempt string
-	// Report tells the ledger of a revision before its record is written. It returns when the ledger has it.
+	// Report adds a revision to the ledger before its record is written.
 	Report func(ctx context.Context, r order.Revision) error
 	// Manifest changes the manifests that Helm reads; nil leaves them as they are.
 	Manifest func(manifest string) (string, error)
@@ -39,7 +39,7 @@ type Driver struct {
 	uninstalling atomic.Bool
 }
 
-// NewDriver returns the storage of the release that the records are of.
+// NewDriver returns the storage with the records.
 func NewDriver(r *Records) *Driver {
 	return &Driver{Records: r, helm: driver.NewSecrets(r.secrets)}
 }
@@ -57,7 +57,7 @@ func (d *Driver) Create(key string, r helmrelease.Releaser) error {
 	if known.Names, err = NamesOf(record); err != nil {
 		return err
 	}
-	if err := Seal(record, d.Seal, d.Attempt); err != nil { // It says also whether the record can be read again.
+	if err := Seal(record, d.Seal, d.Attempt); err != nil { // It also checks that the record can be read again.
 		return err
 	}
 	if err := d.Report(context.Background(), known); err != nil { // Helm's storage has no context.
@@ -70,8 +70,8 @@ func (d *Driver) Create(key string, r helmrelease.Releaser) error {
 	return d.helm.Create(key, record)
 }
 
-// Update implements driver.Driver. While an uninstallation is running, Helm's record that it is
-// done is not stored: Helm writes it also where a hook or a wait has failed.
+// Update implements driver.Driver. During an uninstallation it does not store the state uninstalled:
+// Helm writes it also where a hook or a wait has failed.
 func (d *Driver) Update(key string, r helmrelease.Releaser) error {
 	record, err := Of(r)
 	if err != nil {
@@ -99,8 +99,8 @@ func (d *Driver) Update(key string, r helmrelease.Releaser) error {
 	return nil
 }
 
-// revisions returns the ledger's present revisions. Helm writes the end of an attempt that is over
-// from another goroutine.
+// revisions returns the ledger's present revisions. After an attempt, Helm writes its end from another
+// goroutine.
 func (d *Driver) revisions() []order.Revision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,9 +204,9 @@ func orGone(err error) error {
 	return err
 }
 
-// TakeOver deletes the records that do not count. Where none counts from which Helm can start,
+// TakeOver deletes the records that do not count. If no record is left from which Helm can start,
 // TakeOver makes a new one. stub makes its manifest of the deleted ones, without hooks and values.
-// Its state lets Helm start the action from it, and nothing rolls back to it.
+// Helm can start the action from its state, but cannot roll back to it.
 func (d *Driver) TakeOver(ctx context.Context, action order.Action, stub func(manifests []string) (string, error)) error {
 	all, err := d.Records.List(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (d *Driver) TakeOver(ctx context.Context, action order.Action, stub func(ma
 	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Counts })
 }
 
-// createStub makes the successor of the revisions, the newest of which is the first.
+// createStub makes the successor of the revisions, the newest first.
 func (d *Driver) createStub(ctx context.Context, action order.Action, revisions []Revision, stub func([]string) (string, error)) error {
 	var manifests []string
 	first, version, status := time.Now(), 0, common.StatusSuperseded
@@ -254,9 +254,9 @@ func (d *Driver) createStub(ctx context.Context, action order.Action, revisions 
 	})
 }
 
-// madeBy returns the manifests of the objects that the revisions may have made: of the newest, and
-// of those before it down to one that was deployed. An attempt that failed or was killed has not
-// deleted the objects that it drops. first is when the release was first deployed.
+// madeBy returns the manifests of the objects that the revisions may have made: of the revisions down to
+// the first that was deployed. An attempt that failed or was killed has not deleted the objects that it
+// drops. first is when the release was first deployed.
 func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []string, first time.Time, err error) {
 	first = time.Now()
 	size := 0

@@ -21,13 +21,13 @@ type Link struct {
 	UID types.UID
 }
 
-// String returns the owner as people know it.
+// String returns the owner for people.
 func (l Link) String() string {
 	return l.Kind + " " + strings.TrimPrefix(l.Namespace+"/"+l.Name, "/")
 }
 
-// linksOf returns the owners that an object names. An owner reference does not say whether its
-// owner has a namespace; it is taken to have the object's.
+// linksOf returns the owners that an object names. An owner reference does not say whether its owner
+// is cluster-scoped; linksOf assumes the object's namespace.
 func linksOf(object metav1.Object) []Link {
 	var links []Link
 	for _, reference := range object.GetOwnerReferences() {
@@ -44,13 +44,13 @@ func linksOf(object metav1.Object) []Link {
 	return links
 }
 
-// names reports whether the link is to the CR, or to a predecessor of its kind and name.
+// names reports whether the link names the CR or a predecessor of its kind and name.
 func (l Link) names(owner order.Owner) bool {
 	return l.Group == owner.Group && l.Kind == owner.Kind && l.Name == owner.Name && (l.Namespace == owner.Namespace || owner.Namespace == "")
 }
 
-// Linked reports whether an object is a child of the CR: by an owner reference with its UID, or,
-// where no reference can be, by annotations.
+// Linked reports whether an object is a child of the CR: by an owner reference with its UID, or by
+// annotations where no reference is possible.
 func Linked(object metav1.Object, owner order.Owner) bool {
 	for _, link := range linksOf(object) {
 		if link.UID == types.UID(owner.UID) && link.UID != "" || link.UID == "" && link.names(owner) {

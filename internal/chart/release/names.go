@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// NamesOf returns the names of the objects and hooks of a revision, without those that are to be kept.
+// NamesOf returns the names of the objects and hooks of a revision without the policy keep.
 func NamesOf(r *Release) (names order.Names, err error) {
 	if names.Objects, err = named(nil, r.Manifest); err != nil {
 		return names, err
@@ -42,7 +42,7 @@ func named(all []order.Object, text string) ([]order.Object, error) {
 	return all, err
 }
 
-// Object returns an object with no more than its name.
+// Object returns an object with only its kind and name.
 func Object(o order.Object) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(o.APIVersion)

@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	// maxRevisions bounds the revisions of a release that are looked at, the newest first.
+	// maxRevisions bounds the listed revisions of a release, the newest first.
 	maxRevisions = 2000
 	// maxOpened bounds the records of other managers that are read when a release is taken over.
 	maxOpened = 20
-	// pageSize bounds the revisions of one answer of the API server, and maxReferences the owners of each:
+	// pageSize bounds the revisions in one answer of the API server, and maxReferences the owners of each:
 	// the metadata of a Secret can have more than 1 MiB.
 	pageSize      = 50
 	maxReferences = 100
 )
 
-// Records are the Secrets in which Helm keeps one release. Everybody who may write Secrets
-// in the namespace can write them, so only those count that the ledger knows.
+// Records are the Secrets in which Helm keeps one release. Tenants may write Secrets in the namespace, so
+// only records that the ledger knows count.
 type Records struct {
 	// Name and Namespace are the release's.
 	Name, Namespace string
@@ -53,8 +53,8 @@ type Records struct {
 	believed bool
 }
 
-// Believe takes the revisions that were listed for those of the ledger, and their records for sealed ones. It is for
-// somebody who has neither ledger nor keys and changes nothing.
+// Believe makes all listed revisions count as known by the ledger and sealed. It is for callers that have neither
+// ledger nor keys and change nothing.
 func (r *Records) Believe(listed []Revision) {
 	r.believed = true
 	for _, one := range slices.Backward(listed) {
@@ -76,18 +76,18 @@ func NewRecords(config *rest.Config, namespace, name string, s order.Seal, known
 	return &Records{Name: name, Namespace: namespace, Seal: s, Known: known, secrets: &secrets{SecretInterface: core.Secrets(namespace), annotations: annotationsOf(s.Owner)}, meta: meta.Resource(resource).Namespace(namespace)}, nil
 }
 
-// History is the known state of a release: by the ledger, and live from the API server.
+// History is the known state of a release: by the ledger, and from the API server.
 type History struct {
 	// Revisions are all that have a record, the newest first. Known are those of the ledger, the newest
 	// last.
 	Revisions []Revision
 	Known     []order.Revision
-	// Last and Deployed are the records of the last revision of the ledger, and of the one that is
-	// deployed, or was; nil if there is none, or if its record is lost.
+	// Last and Deployed are the records of the ledger's last revision, and of the one that is or was
+	// deployed; nil if there is none, or if its record is lost.
 	Last, Deployed *Release
 }
 
-// Read returns the history of the revisions that were listed. It opens two records at most.
+// Read returns the history of the listed revisions. It opens two records at most.
 func (r *Records) Read(ctx context.Context, listed []Revision) (h History, err error) {
 	h.Revisions, h.Known = listed, r.Known
 	if len(r.Known) == 0 {
@@ -113,8 +113,8 @@ func (r *Records) Read(ctx context.Context, listed []Revision) (h History, err e
 	return h, nil
 }
 
-// Kept returns the revisions of which the objects may be there, the last one and the one that is deployed, each with its
-// record; nil if that is lost.
+// Kept returns the revisions whose objects may exist, the last and the deployed one, each with its record; nil if that
+// is lost.
 func (h History) Kept() iter.Seq2[order.Revision, *Release] {
 	return func(yield func(order.Revision, *Release) bool) {
 		if len(h.Known) == 0 {
@@ -145,7 +145,7 @@ func (r *Records) Sealed(ctx context.Context, attempt string) (map[int]string, e
 		if k.Attempt != attempt && i < len(r.Known)-1 {
 			continue
 		}
-		k.Status = "" // The record itself says it.
+		k.Status = "" // The record has it.
 		found, err := r.open(ctx, k)
 		if err != nil {
 			return nil, err
@@ -157,8 +157,8 @@ func (r *Records) Sealed(ctx context.Context, attempt string) (map[int]string, e
 	return states, nil
 }
 
-// Restate writes the records again whose labels have another state than the ledger: Helm's command goes by
-// these, and an attempt that was killed has left them.
+// Restate corrects the state in the labels of records, which Helm's command reads, where the ledger has
+// another state, as after an attempt that was killed.
 func (r *Records) Restate(ctx context.Context, revisions []Revision) error {
 	for i := range revisions {
 		of := &revisions[i]
@@ -178,13 +178,13 @@ func (r *Records) Restate(ctx context.Context, revisions []Revision) error {
 
 func (r *Records) misstated(of *Revision) bool { return of.Status != r.known(of.Version).Status }
 
-// Misstated reports whether Restate has something to do.
+// Misstated reports whether Restate would change a record.
 func (r *Records) Misstated(revisions []Revision) bool {
 	return slices.ContainsFunc(revisions, func(of Revision) bool { return of.Counts && r.misstated(&of) })
 }
 
-// List returns the revisions without their content, the newest first. Where others have made too many, it
-// returns the first ones, and those of the ledger.
+// List returns the revisions without their content, the newest first. If there are too many, it returns the
+// first ones, and those of the ledger.
 func (r *Records) List(ctx context.Context) ([]Revision, error) {
 	var all []Revision
 	selector := labels.Set{"owner": "helm", "name": r.Name}.AsSelector().String()
@@ -236,8 +236,8 @@ func (r *Records) withKnown(ctx context.Context, all []Revision) ([]Revision, er
 	return all, nil
 }
 
-// revision reads the metadata of a Secret. One that Helm would not find by its name is no
-// revision. A Secret with a crowd of owners counts as one without any.
+// revision reads the metadata of a Secret; false if Helm would not find it by its name. A Secret with
+// too many owners counts as one without owners.
 func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool) {
 	version, err := strconv.Atoi(object.Labels["version"])
 	if err != nil || version < 1 || object.Name != key(r.Name, version) {
@@ -262,8 +262,8 @@ func key(name string, version int) string { return fmt.Sprintf("%s.v%d", Series(
 // Series returns the name of the records of a release without the ".v" and number of each.
 func Series(release string) string { return storage.HelmStorageType + "." + release }
 
-// open reads the record of a revision that the ledger knows. It returns nil if the record is lost, or is
-// another's, whatever it holds.
+// open reads the record of a revision that the ledger knows. It returns nil if the record is lost or not
+// authentic.
 func (r *Records) open(ctx context.Context, known order.Revision) (*Release, error) {
 	found, err := r.read(ctx, known.Version)
 	if errors.Is(err, errUnreadable) || apierrors.IsNotFound(err) {
@@ -281,7 +281,7 @@ func (r *Records) open(ctx context.Context, known order.Revision) (*Release, err
 // errUnreadable is the error of a Secret that holds no record.
 var errUnreadable = errors.New("no record of a release")
 
-// read returns a record that may be anybody's.
+// read returns a record without a check of its seal.
 func (r *Records) read(ctx context.Context, version int) (*Release, error) {
 	secret, err := r.secrets.Get(ctx, key(r.Name, version), metav1.GetOptions{})
 	if err != nil {
@@ -298,9 +298,8 @@ func (r *Records) read(ctx context.Context, version int) (*Release, error) {
 	return found, nil
 }
 
-// Unlink has the records name the CR by annotations that refer to it as their owner: in a deletion
-// in the foreground the garbage collector deletes objects that refer to the owner, before any hook
-// runs.
+// Unlink replaces the records' owner references to the CR by annotations: in a foreground deletion the
+// garbage collector deletes objects with such references before any hook runs.
 func (r *Records) Unlink(ctx context.Context, revisions []Revision) error {
 	owner, annotations := r.Seal.Owner, annotationsOf(r.Seal.Owner)
 	for _, revision := range revisions {
@@ -326,14 +325,14 @@ func (r *Records) Purge(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		slices.Reverse(all) // The newest one says what is to be removed, so it goes last.
+		slices.Reverse(all) // The newest one names the objects to remove, so it goes last.
 		if err := r.delete(ctx, all, func(Revision) bool { return true }); err != nil || len(all) <= maxRevisions {
 			return err
 		}
 	}
 }
 
-// delete deletes the Secrets of revisions, each as it was seen.
+// delete deletes the Secrets of revisions, each if it has not changed.
 func (r *Records) delete(ctx context.Context, revisions []Revision, which func(Revision) bool) error {
 	for _, revision := range revisions {
 		if !which(revision) {

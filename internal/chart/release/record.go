@@ -22,8 +22,8 @@ import (
 // Release is a revision as Helm keeps it.
 type Release = helm.Release
 
-// decode reads a record from a Secret as Helm's driver writes it: JSON, packed by gzip, in
-// base64. The format is that of helm.sh/helm/v4/pkg/storage/driver, which reads without a bound.
+// decode reads a record from a Secret: gzipped JSON in base64, as helm.sh/helm/v4/pkg/storage/driver
+// writes it, which reads without a bound.
 func decode(data []byte) (*Release, error) {
 	packed, err := base64.StdEncoding.DecodeString(string(data))
 	if err != nil {
@@ -46,8 +46,7 @@ func decode(data []byte) (*Release, error) {
 	return r, nil
 }
 
-// unpack unpacks a text that gzip has packed, and returns anything else as it is: Helm once kept
-// records unpacked.
+// unpack unpacks gzipped text, and returns other text as it is: Helm once kept records unpacked.
 func unpack(packed []byte) ([]byte, error) {
 	if !bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {
 		return packed, nil
@@ -63,20 +62,19 @@ func unpack(packed []byte) ([]byte, error) {
 	return text, err
 }
 
-// Installed reports whether the revision is the release's first: those before it were installations that
-// failed.
+// Installed reports whether the revision is the release's first except failed installations.
 func Installed(r *Release) bool {
 	return r.Version == 1 || !r.Info.FirstDeployed.IsZero() && r.Info.FirstDeployed.Equal(r.Info.LastDeployed)
 }
 
-// Seal sets the labels by which a record is known to be that of an attempt for the CR: its seal, and
-// that on its state.
+// Seal sets the labels that authenticate a record of an attempt for the CR: its seal, and the seal on
+// its state.
 func Seal(record *Release, s order.Seal, attempt string) error {
 	text, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("seal revision %d: %w", record.Version, err)
 	}
-	if len(text) > maxRecord { // It could not be read any more.
+	if len(text) > maxRecord { // It could not be read again.
 		return tooLarge(len(text), fmt.Sprintf("unpacked, and %d MiB are read", maxRecord>>20))
 	}
 	if err := checkShape(text); err != nil {
@@ -99,8 +97,8 @@ func Seal(record *Release, s order.Seal, attempt string) error {
 }
 
 // seals returns the texts that the two seals of a record cover. The first one covers the CR, the
-// attempt, the digest, and all of the record except its state, which Helm changes, also when people
-// call it. The second one covers the state too. The record is one that was decoded.
+// attempt, the digest, and all of the record except its state, which Helm changes, also Helm's
+// command. The second one covers the state too. The record must have been decoded.
 func seals(record *Release, owner order.Owner, attempt string) (content, state []byte, err error) {
 	plain := *record
 	plain.Info, plain.Hooks = nil, slices.Clone(record.Hooks)
@@ -122,9 +120,9 @@ func seals(record *Release, owner order.Owner, attempt string) (content, state [
 	return content, state, nil
 }
 
-// verify returns a record as it counts: with the labels of its seal alone, and with the state that
-// the ledger knows. Without an end of the attempt its state counts only if it is sealed; otherwise the
-// attempt is pending. It returns nil for a record that is not of the revision's attempt for the CR.
+// verify returns an authentic record with only the labels of its seal, and with the ledger's state. If the
+// ledger has none, the record's state counts if it is sealed; otherwise the attempt is pending. It returns
+// nil for a record that is not of the revision's attempt for the CR.
 func verify(found *Release, s order.Seal, known order.Revision) (*Release, error) {
 	labels := found.Labels
 	content, state, err := seals(found, s.Owner, known.Attempt)
@@ -137,7 +135,7 @@ func verify(found *Release, s order.Seal, known order.Revision) (*Release, error
 	}
 	sealed := s.Keys.Verify(labels[order.StateLabel], state)
 	status := common.Status(known.Status)
-	if known.Status != "" && !sealed { // Somebody's Helm may have changed the state alone.
+	if known.Status != "" && !sealed { // Helm's command may have changed only the state.
 		found.Info.Status = status
 		_, state, err = seals(found, s.Owner, known.Attempt)
 		sealed = err == nil && s.Keys.Verify(labels[order.StateLabel], state)
@@ -154,8 +152,8 @@ func verify(found *Release, s order.Seal, known order.Revision) (*Release, error
 	return found, nil
 }
 
-// KeysFor returns the keys with which the releases of a CR are sealed. Those of another kind,
-// namespace or name have others.
+// KeysFor returns the keys with which the releases of a CR are sealed. They differ by kind, namespace
+// and name.
 func KeysFor(keys seal.Keys, owner order.Owner) seal.Keys {
 	return keys.For("release", owner.Group, owner.Kind, owner.Namespace, owner.Name)
 }

@@ -9,9 +9,9 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// secrets reads each Secret once: a run is the only one who writes the records that count. Records name their CR
-// by annotations. It creates none that is larger than the API server takes, whose refusal names neither the cause
-// nor a remedy.
+// secrets reads each Secret once: only the run writes records that count. Records name their CR by annotations. It
+// does not create records that are larger than the API server accepts, whose refusal names neither the cause nor a
+// remedy.
 type secrets struct {
 	clientv1.SecretInterface
 

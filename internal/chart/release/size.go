@@ -24,8 +24,8 @@ func checkShape(text []byte) error {
 	return nil
 }
 
-// exceeds reports whether a text of JSON has more values, or deeper ones. It allocates nothing. A text
-// that is not JSON may pass: decoding it stops at the first mistake.
+// exceeds reports whether a text of JSON has more values, or deeper ones. It allocates nothing. It may
+// return false for invalid JSON: decoding that stops at the first mistake.
 func exceeds(text []byte, maxValues, maxDepth int) bool {
 	values, depth, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {

@@ -1,11 +1,11 @@
-// Package release reads the releases of CRs from where Helm keeps them, and decides what is to be
-// done with one. Driver is Helm's storage for chart-exec.
+// Package release reads the records of a CR's release, and decides the action for it. Driver is Helm's
+// storage for chart-exec.
 //
-// A release is kept in Secrets of the CR's namespace, which tenants may write. So a record counts
-// only if the manager's ledger names its revision with its attempt, and if it has a seal. The seal
-// is an HMAC over the CR, the attempt, the digest of the revision's inputs, and all of the record
-// but its state. The state is the ledger's. Nothing of another record is used. Driver seals Helm's
-// records, and shows Helm no others.
+// Helm keeps a release in Secrets of the CR's namespace, which tenants may write. So a record counts
+// only if the manager's ledger names its revision with its attempt, and if it has a seal. The seal is
+// an HMAC over the CR, the attempt, the digest of the revision's inputs, and all of the record except
+// its state. The state is the ledger's. Nothing of other records is used. Driver seals Helm's
+// records, and shows Helm only sealed ones.
 //
 // Decide is a pure function of the release's history and a digest. It never compares manifests:
 // a chart that draws random text or looks objects up renders another manifest each time.
@@ -22,7 +22,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
-// State is how the release of a CR stands.
+// State is the state of the release of a CR.
 type State string
 
 // The states, and the manager's action in each:
@@ -30,13 +30,13 @@ type State string
 //   - Absent: there is no release. Install it.
 //   - Failed: upgrade it, or install it if no revision was ever deployed. The last attempt failed, or was
 //     killed. Its objects stay.
-//   - OutOfSync: upgrade it. The desired content differs, or somebody else has written a record.
-//   - Lost: somebody has deleted the record from which Helm would start. Make a base of the names in the
-//     ledger, then do as for Failed.
+//   - OutOfSync: upgrade it. The desired content differs, or another client has written a record.
+//   - Lost: the record from which Helm would start was deleted. Make a base of the names in the ledger,
+//     then do as for Failed.
 //   - Unsealed: take it over, then upgrade it.
 //   - Drifted: repair its objects.
 //   - InSync: nothing.
-//   - Foreign: the release is somebody else's. Refuse the CR.
+//   - Foreign: the release belongs to another owner. Refuse the CR.
 const (
 	Absent    State = "Absent"
 	Failed    State = "Failed"
@@ -48,7 +48,7 @@ const (
 	Foreign   State = "Foreign"
 )
 
-// Revision has the known facts about a record without its content, by its Secret alone.
+// Revision has the facts about a record from its Secret's metadata.
 type Revision struct {
 	// Version counts from 1.
 	Version int
@@ -73,8 +73,7 @@ func wasDeployed(status string) bool {
 	return status == order.StatusDeployed || status == order.StatusSuperseded
 }
 
-// Links returns the owners that the release's newest revision names which names any: those that
-// somebody makes of it by Helm's command name none.
+// Links returns the owners of the newest revision that has any: revisions by Helm's command have none.
 func (h History) Links() []Link {
 	for _, revision := range h.Revisions {
 		if len(revision.Links) > 0 {
@@ -84,7 +83,7 @@ func (h History) Links() []Link {
 	return nil
 }
 
-// Owners says for people to whom the release belongs.
+// Owners returns the owners of the release, for people.
 func (h History) Owners() string {
 	if len(h.Revisions) == 0 {
 		return "nobody"
@@ -92,8 +91,8 @@ func (h History) Owners() string {
 	return owners(h.Links())
 }
 
-// Claimed reports whether the release is the CR's although the manager has not sealed it: an
-// earlier operator has made it for the CR, or for a predecessor of its kind and name.
+// Claimed reports whether an earlier operator has made the release for the CR, or for a predecessor of
+// its kind and name.
 func (h History) Claimed(owner order.Owner) bool {
 	return slices.ContainsFunc(h.Links(), func(l Link) bool { return l.names(owner) })
 }
@@ -103,12 +102,12 @@ type Decision struct {
 	State State
 	// Action is Helm's; "" if it needs none.
 	Action order.Action
-	// TakeOver is true if records are to be replaced that do not count.
+	// TakeOver is true if records that do not count must be replaced.
 	TakeOver bool
 }
 
-// Decide returns the state of a release and the action that it needs. mayTake is true if a release
-// that the ledger does not know may be taken over. Decide does not know of drift.
+// Decide returns the state of a release and the action that it needs. mayTake is true if the manager may
+// take over a release that the ledger does not know. Decide does not consider drift.
 func Decide(h History, digest string, mayTake bool) Decision {
 	switch {
 	case len(h.Known) > 0:
@@ -130,12 +129,12 @@ func Decide(h History, digest string, mayTake bool) Decision {
 	return d
 }
 
-// others reports whether somebody else has written a record in the place of the last one or later.
+// others reports whether another client has written the last record or a later one.
 func (h History) others(last int) bool {
 	return slices.ContainsFunc(h.Revisions, func(r Revision) bool { return !r.Counts && r.Version >= last })
 }
 
-// decide decides by the revisions of the ledger alone, of which last is the newest.
+// decide decides by the ledger's revisions alone, of which last is the newest.
 func decide(h History, last order.Revision, digest string) Decision {
 	ever := order.Deployed(h.Known) != nil
 	again, base := order.Install, h.Last

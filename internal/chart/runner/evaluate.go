@@ -29,8 +29,8 @@ func (r *Runner) Evaluate(texts []string) (results []order.Evaluated, err error)
 	return results, err
 }
 
-// Preview has chart-exec carry out a Preview at the API server of the kubeconfig. The error is
-// chart-exec's: it may have text of the chart and its values.
+// Preview has chart-exec carry out a Preview at the API server of the kubeconfig. The error may have text
+// of the chart and its values.
 func (r *Runner) Preview(ctx context.Context, o order.Order, kubeconfig []byte) (rendered order.Rendered, err error) {
 	return rendered, r.ask(ctx, o, kubeconfig, &rendered)
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/values"
 )
 
-// Encode returns the part of the spec that a process in another pod needs: the order, and the
-// values that its messages may not show, so that nothing of them leaves the pod. The description of
-// the run goes another way.
+// Encode returns the part of the spec that a process in another pod needs: the order, and the values to
+// redact, so that they do not leave the pod. It does not have the description of the run.
 func (s Spec) Encode() ([]byte, error) {
 	return json.Marshal(struct {
 		Order  order.Order  `json:"order"`

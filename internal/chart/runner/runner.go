@@ -1,7 +1,7 @@
-// Package runner carries out orders by the program chart-exec, a process for each, and judges
-// their results.
+// Package runner carries out orders by the program chart-exec, a process for each, and determines
+// their outcomes.
 //
-// It does not decide what is to be done with a release, write status, or know Helm.
+// It does not decide which action a release needs, write status, or know Helm.
 package runner
 
 import (
@@ -60,10 +60,10 @@ type Spec struct {
 	Order      order.Order
 	// Timeout ends the run; 0 means no timeout.
 	Timeout time.Duration
-	// Working is called with each step of the run, and Left with each object that it leaves
-	// because it belongs to another release. Left may be nil.
+	// Working is called with each step of the run, and Left with each object that stays because it
+	// belongs to another release. Left may be nil.
 	Working, Left func(string)
-	// Hidden masks values that no message may show; nil: there are none.
+	// Hidden redacts values in messages; nil: there are none.
 	Hidden *values.Mask
 }
 
@@ -132,10 +132,10 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 	return determineOutcome(e)
 }
 
-// crash returns the line in which the program's runtime gives the reason of its end; "" if there is
-// none. Stacks follow that line.
+// crash returns the line with the reason of a crash of the program; "" if there is none. Stacks follow
+// that line.
 func crash(dir *rundir.Dir) string {
-	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // A program that ended before has none.
+	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // It is missing if the program ended before.
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
 			return strings.TrimSpace(line)
@@ -193,11 +193,10 @@ func determineOutcome(e processExit) content.Outcome {
 	}
 }
 
-// ReasonInvalidValues is the reason where an object of valuesFrom is missing, or has values that
-// the chart cannot take. A change of the object fixes it.
+// ReasonInvalidValues means that an object of valuesFrom is missing, or has values that the chart cannot
+// take. A change of the object fixes it.
 const ReasonInvalidValues content.Reason = "InvalidValues"
 
-// reasonOf returns the reason of a failure.
 func reasonOf(last *order.Record) content.Reason {
 	switch last.Refused {
 	case order.RefusedOfSpec:

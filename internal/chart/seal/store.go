@@ -16,12 +16,11 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// keyBytes is the length of a key, and the least length of one that is taken.
+// keyBytes is the length of a new key, and the minimum length of an existing one.
 const keyBytes = 32
 
-// Store keeps the keys in a Secret, each under its number. The key with the highest number
-// seals. Somebody who adds one gives the manager a new key at its next start; who removes an old
-// one makes the seals invalid that are still made with it.
+// Store keeps the keys in a Secret, each under its number. The key with the highest number seals. An
+// added key is used from the manager's next start on. Removing a key makes its seals invalid.
 type Store struct {
 	// Secrets are those of the manager's namespace.
 	Secrets clientv1.SecretInterface
@@ -91,8 +90,8 @@ func parse(data map[string][]byte) (Keys, error) {
 	return keys, nil
 }
 
-// Temporary returns the source of a key that is not kept: for a manager that knows no namespace
-// of its own.
+// Temporary returns the source of a key that is not stored, for a manager that does not know its
+// namespace.
 func Temporary() func(context.Context) (Keys, error) {
 	once := sync.OnceValues(func() (Keys, error) {
 		key := make([]byte, keyBytes)

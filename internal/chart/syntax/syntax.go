@@ -179,11 +179,11 @@ func (t *Text) around(at int) string {
 // variable matches the name of a variable.
 var variable = regexp.MustCompile(`\$[\pL_][\pL\pN_]*`)
 
-// Own are the actions that somebody's texts have.
+// Own are the actions of trusted or untrusted texts.
 type Own struct{ meanings map[string]bool }
 
-// Learn adds the actions of a text. If the text is not a template as a whole, such as the first
-// half of one, Learn adds the actions that can be read by themselves.
+// Learn adds the actions of a text. If the text is not a valid template, such as the first half of one,
+// Learn adds the actions that can be parsed alone.
 func (o *Own) Learn(text string) {
 	if !strings.Contains(text, Opening) {
 		return
@@ -244,10 +244,10 @@ func (o *Own) add(t *Text) {
 	}
 }
 
-// Has reports whether an action is among the own ones.
+// Has reports whether an action is in the set.
 func (o *Own) Has(action Action) bool { return o.meanings[action.Meaning] }
 
-// Foreign returns the first action of a text that is not among the own ones; nil if there is none.
+// Foreign returns the first action of a text that is not in the set; nil if there is none.
 func (o *Own) Foreign(t *Text) *Action {
 	for _, action := range t.Actions() {
 		if !o.Has(action) {

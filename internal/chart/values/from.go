@@ -103,8 +103,7 @@ func parseValues(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// setAt sets the value at a path. A value on the way that is not a mapping is not replaced: its
-// author meant something else.
+// setAt sets the value at a path. It returns an error if a parent is not a mapping.
 func setAt(values map[string]any, path []string, value string) error {
 	for i, name := range path[:len(path)-1] {
 		next, there := values[name]
@@ -122,7 +121,7 @@ func setAt(values map[string]any, path []string, value string) error {
 	return nil
 }
 
-// shownPath returns a path as people write it.
+// shownPath returns a path for people.
 func shownPath(path []string) string {
 	names := make([]string, len(path))
 	for i, name := range path {
@@ -131,8 +130,8 @@ func shownPath(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// Shown returns the part of the data that a text may show: the values, and the text itself where it
-// is not a mapping of values. Check must have passed.
+// Shown returns the part of the data that a text may repeat: the values, or the text itself if it is not
+// a mapping of values. Check must have passed.
 func (f From) Shown() any {
 	if tree, err := parseValues(f.Data); err == nil && f.TargetPath == nil {
 		return tree

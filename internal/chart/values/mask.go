@@ -17,9 +17,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
-// Mask hides the values of Secrets in foreign texts: errors of Helm, of a schema, of an API server.
-// It knows values word for word and in the forms in which such texts quote them, but not the output
-// of a template for one. A nil Mask hides nothing. It is not safe for concurrent use.
+// Mask redacts the values of Secrets in errors of Helm, of a schema or of an API server. It finds values
+// verbatim and in the forms in which such texts quote them, but not after a template has changed
+// them. A nil Mask redacts nothing. It is not safe for concurrent use.
 //
 // A tenant may write Secrets, and texts that repeat them. So the cost of a mask and the cost of a
 // text grow only with their length, whatever the content.
@@ -42,7 +42,7 @@ type Mask struct {
 
 const (
 	redacted = "(redacted)"
-	// hiddenAll stands for a text in which nothing can be hidden.
+	// hiddenAll replaces a text that cannot be redacted.
 	hiddenAll = "(not shown: it may have values of Secrets, which are too many to look for)"
 	// minLong is the length from which a value is hidden within words too.
 	minLong = 4
@@ -67,7 +67,7 @@ func (m *Mask) MarshalJSON() ([]byte, error) { return json.Marshal(m.trees) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *Mask) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // It is looked for as it was written.
+	decoder.UseNumber() // Keep the spelling of numbers.
 	*m = Mask{}
 	return decoder.Decode(&m.trees)
 }
@@ -165,8 +165,8 @@ func (c *collector) collect(value any) {
 	}
 }
 
-// formsOf yields how a text may stand in others: whole, line by line, quoted, encoded, and cut as
-// YAML's parser does. The lines of a long text stand for the whole.
+// formsOf yields the forms of a text in other texts: whole, line by line, quoted, encoded, and cut as by
+// YAML's parser. The lines of a long text replace the whole.
 func formsOf(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		wholes := []string{base64.StdEncoding.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(text)))}
@@ -255,9 +255,8 @@ func (m *Mask) found(text string) []int {
 	return found
 }
 
-// longest returns the length of the longest of the forms with which a text begins and for which the
-// conditions hold for the rest of the text; 0 if there is none. lengths has a bit for each possible
-// one.
+// longest returns the length of the longest form with which a text begins, if the conditions hold for
+// the rest of the text; 0 if there is none. lengths has a bit for each possible length.
 func longest(forms map[string]bool, lengths uint64, text string, conditions ...func(rest string) bool) int {
 	for lengths != 0 {
 		n := bits.Len64(lengths) - 1

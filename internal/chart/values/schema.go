@@ -42,13 +42,13 @@ func (s *Source) check(c *chart.Chart, values, author map[string]any) error {
 // violation is an error of a chart's schema about one of its values.
 type violation struct {
 	chart string
-	// at is where the chart's values are in those of the whole chart.
+	// at is the place of the chart's values in those of the whole chart.
 	at    []string
 	cause *jsonschema.ValidationError
 }
 
-// fixable reports whether a spec can fix the violation: another spec has caused it, or could give
-// the missing value.
+// fixable reports whether a change of the spec can fix the violation: the spec has caused it, or could
+// set the missing value.
 func (v violation) fixable(withoutSpec []violation, values, author map[string]any) bool {
 	if _, ok := v.cause.ErrorKind.(*kind.Required); ok {
 		return true
@@ -88,8 +88,7 @@ func text(violations []violation) string {
 	return all.String()
 }
 
-// violations returns the errors of the schemas of the chart and its enabled subcharts about the
-// values.
+// violations returns the schema errors of the chart and its enabled subcharts.
 func (s *Source) violations(c *chart.Chart, values map[string]any) (found []violation, err error) {
 	c, values = forHelm(c), runtime.DeepCopyJSON(values)
 	if values == nil {
@@ -146,7 +145,7 @@ type schemas struct {
 	known map[string]compiled
 }
 
-// compiled is a schema, or why there is none; that is the answer until the time.
+// compiled is a schema, or the error until a time.
 type compiled struct {
 	schema *jsonschema.Schema
 	err    error
@@ -221,7 +220,7 @@ func (f fetcher) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(io.LimitReader(response.Body, maxSchema))
 }
 
-// anything is the schema that Helm takes for a name (urn:) that nobody resolves.
+// anything is Helm's schema for a name (urn:).
 type anything struct{}
 
 // Load implements jsonschema.URLLoader.

@@ -30,19 +30,18 @@ type Source struct {
 	loaded *loaded
 }
 
-// loaded is a chart as it was loaded, with the results that depend on its files alone. Nobody
-// changes it.
+// loaded is a loaded chart, with the results that depend on its files alone. It is immutable.
 type loaded struct {
 	chart  *chart.Chart
 	digest string
 	// callsTpl is true if its templates may evaluate text.
 	callsTpl bool
-	// files is the fingerprint of the files that it was loaded from.
+	// files is the fingerprint of its files.
 	files fingerprint
 }
 
-// NewSource returns the source of a watch with evaluated overrides. A chart that cannot be loaded
-// is found at the start.
+// NewSource returns the source of a watch with evaluated overrides, or an error if the chart cannot be
+// loaded.
 func NewSource(c *watches.Chart, overrides []watches.Override) (*Source, error) {
 	s := &Source{watch: c, overrides: overrides, now: time.Now}
 	if _, err := s.load(); err != nil {
@@ -74,10 +73,10 @@ func (s *Source) load() (*loaded, error) {
 	return l, nil
 }
 
-// fingerprint changes whenever files of a chart do.
+// fingerprint changes when files of a chart do.
 type fingerprint [sha256.Size]byte
 
-// unknownFiles is the fingerprint of files that may change without another one.
+// unknownFiles means that the files may change without a new fingerprint.
 var unknownFiles fingerprint //nolint:gochecknoglobals // The zero value.
 
 const (

@@ -16,8 +16,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
 
-// callsTpl reports whether a template of the chart or of a subchart may evaluate text. It is also
-// true if a template cannot be read.
+// callsTpl reports whether a template of the chart or of a subchart may evaluate text, or cannot be
+// parsed.
 func callsTpl(c *chart.Chart) bool {
 	return slices.ContainsFunc(c.Templates, func(f *common.File) bool {
 		parsed, err := syntax.Parse(string(f.Data))
@@ -38,7 +38,7 @@ func (t trees) field(key string) trees {
 	return trees{below(t.values), below(t.spec), below(t.author), below(t.defaults)}
 }
 
-// key returns the key itself where a tree has it.
+// key returns the key itself in the trees that have it.
 func (t trees) key(key string) trees {
 	itself := func(tree any) any {
 		fields, _ := tree.(map[string]any)
@@ -84,9 +84,9 @@ func looksLikeTemplates(values map[string]any) (found bool) {
 	return found
 }
 
-// sortTemplates finds the texts and keys that look like templates. The author's are trusted, and
-// those at allowed paths. A text that the chart itself has at the same place has the same effect as
-// without the CR: people copy values.yaml into a spec.
+// sortTemplates finds the texts and keys that look like templates. Those of the author and at allowed
+// paths are trusted, and texts that the chart has at the same place: users copy values.yaml into a
+// spec.
 func (v *Values) sortTemplates(t trees, allowed []string) {
 	t.texts("spec", func(path, text string, at trees) {
 		switch {
@@ -99,8 +99,8 @@ func (v *Values) sortTemplates(t trees, allowed []string) {
 	})
 }
 
-// defaults returns the values that the chart has without a CR, with the subcharts that the values
-// switch on. nil if that cannot be told.
+// defaults returns the chart's values without a CR, with the subcharts that the values enable; nil if
+// that fails.
 func defaults(c *chart.Chart, values map[string]any) any {
 	c = forHelm(c)
 	if chartutil.ProcessDependencies(c, runtime.DeepCopyJSON(values)) != nil {

@@ -1,9 +1,8 @@
 // Package values makes the values of a chart from a CR's spec, and refuses values that the chart
 // cannot take.
 //
-// The spec is data: the values say which of their texts look like templates and are not to be
-// evaluated. chart-exec refuses those that the chart gives to tpl. Beyond that, the package does
-// not limit a chart's use of text.
+// The spec is data: Values.Untrusted has the texts that look like templates and must not be evaluated.
+// chart-exec refuses those that the chart gives to tpl. Otherwise a chart may use text in any way.
 package values
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Evaluate returns the result of each of the texts as a template, in their order. An engine of
-// templates costs the manager 10 MB, so chart-exec has it.
+// Evaluate returns the result of each of the texts as a template, in their order. A template engine
+// costs the manager 10 MB, so chart-exec has it.
 type Evaluate func(texts []string) ([]order.Evaluated, error)
 
 // Overrides returns the overrides with the templates in their strings evaluated. They are the
@@ -67,7 +66,7 @@ func Overrides(list []watches.Override, evaluate Evaluate) ([]watches.Override, 
 	return list, nil
 }
 
-// replaced returns a value with its texts that are templates replaced.
+// replaced returns a value in which by has replaced the templates.
 func replaced(value any, by func(text string) (string, error)) (any, error) {
 	switch v := value.(type) {
 	case string:
@@ -97,7 +96,7 @@ func replaced(value any, by func(text string) (string, error)) (any, error) {
 	return value, nil
 }
 
-// set sets a value at a path such as Helm's --set takes. The value is used as it is.
+// set sets a value at a path in the form of Helm's --set.
 func set(into map[string]any, path string, value any) error {
 	return strvals.ParseIntoFile(path+"=value", into, func([]rune) (any, error) { return value, nil })
 }
@@ -121,7 +120,7 @@ func (v *Values) ChartVersion() content.Version {
 	return content.ShortVersion(v.Chart+"-"+v.Version, v.ChartDigest)
 }
 
-// Build is BuildOver nothing.
+// Build is BuildOver without values of objects.
 func (s *Source) Build(spec, overrides map[string]any) (*Values, error) {
 	return s.BuildOver(nil, spec, overrides)
 }
@@ -151,9 +150,8 @@ func (s *Source) BuildOver(from, spec, overrides map[string]any) (*Values, error
 	return v, s.check(loaded.chart, v.Values, author)
 }
 
-// Begin returns the values of a CR that are known by its spec alone, without a digest. An error
-// names the part of the spec that the chart cannot take, whatever the other values are, or is a
-// FaultError.
+// Begin returns the values of a CR from its spec alone, without a digest. An error names the part of the
+// spec that the chart refuses with any other values, or is a FaultError.
 func (s *Source) Begin(spec map[string]any) (*Values, error) {
 	v, _, err := s.begin(spec)
 	return v, err

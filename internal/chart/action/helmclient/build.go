@@ -14,8 +14,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Build implements kube.Interface. Its error names each object that is at fault, and its template:
-// errors of Kubernetes' libraries do not name an object that does not decode.
+// Build implements kube.Interface. Its error names each faulty object and its template: errors of
+// Kubernetes' libraries do not name an object that does not decode.
 func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, error) {
 	text, err := io.ReadAll(manifest)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, er
 		return err
 	})
 	if located == nil {
-		return nil, err // It is about no single one.
+		return nil, err // It is not about a single object.
 	}
 	return nil, located
 }

@@ -31,9 +31,9 @@ func Nameless(kind string) error {
 	return fmt.Errorf("a hook of kind %s has a generateName and no name: nobody could wait for it or delete it. Give it a name in the chart", kind)
 }
 
-// clearFormerHooks removes hooks of an earlier time that are in the place of new ones, and waits until
-// they are gone, also where Helm has deleted them: Helm itself would apply the new one over the old
-// one. Objects that do not belong to the release stay.
+// clearFormerHooks removes earlier hooks with the names of new ones, and waits until they are gone,
+// also where Helm has deleted them: Helm itself would apply the new one over the old one. Objects
+// that do not belong to the release stay.
 func (c *Client) clearFormerHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
 		if !isHook(info) {
@@ -60,9 +60,9 @@ func (c *Client) clearFormerHooks(resources kube.ResourceList) error {
 	return nil
 }
 
-// removeFormer removes a hook of an earlier time that its delete policy has kept. A hook that has
-// ended would not run again, and the API server would refuse another one in its place. A hook that
-// can become the new one stays.
+// removeFormer removes an earlier hook that its delete policy has kept. A hook that has ended would
+// not run again, and the API server would refuse another one in its place. A hook that can become
+// the new one stays.
 func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructured) error {
 	switch kind := live.GroupVersionKind().GroupKind().String(); {
 	case mustStay(live, info) != "":
@@ -76,8 +76,8 @@ func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructur
 	}
 }
 
-// TakeHooks gives the live objects that are hooks of the CR the labels and annotations of an object of the
-// release. Any other object it leaves.
+// TakeHooks gives live hooks of the CR the labels and annotations of objects of the release. It leaves
+// all other objects.
 func (c *Client) TakeHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
 		live, err := c.get(info)
@@ -120,7 +120,7 @@ func (c *Client) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kub
 	return waiter{helm, c, strategy != kube.HookOnlyStrategy}, err
 }
 
-// left returns how long a wait may take of the time that all waits have together.
+// left returns the timeout of a wait, bounded by the rest of the time of all waits.
 func (w waiter) left(timeout time.Duration) time.Duration {
 	return min(timeout, max(time.Until(w.client.Until), 0))
 }
@@ -192,8 +192,8 @@ func (c *Client) untilEnded(ctx context.Context, info *resource.Info) error {
 	}
 }
 
-// nextChange returns the object as it is after its next change; the error of one that is deleted
-// before it has ended. If the watch breaks, it returns the object as it is then.
+// nextChange returns the object after its next change, or an error if it is deleted before it has
+// ended. If the watch breaks, it returns the object as it is then.
 func (c *Client) nextChange(ctx context.Context, info *resource.Info, version string) (*unstructured.Unstructured, error) {
 	changes, err := resource.NewHelper(info.Client, info.Mapping).WatchSingle(info.Namespace, info.Name, version)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// maxProblems is of how many pods of an object is told.
+// maxProblems is how many pods of an object are described.
 const maxProblems = 3
 
-// podProblems says in words for people why the pods of an object wait, and how their containers
-// ended; "" if none of its pods waits, or they cannot be read. It only adds to an error.
+// podProblems describes why the pods of an object wait, and how their containers ended; "" if none
+// waits, or they cannot be read. It only adds to an error.
 func (c *Client) podProblems(info *resource.Info) string {
 	live, err := c.get(info)
 	if err != nil || live == nil {
@@ -39,7 +39,7 @@ func (c *Client) podProblems(info *resource.Info) string {
 	return strings.Join(all, "; ")
 }
 
-// podsOf returns how the pods of an object are found.
+// podsOf returns the selector of the pods of an object.
 func podsOf(object *unstructured.Unstructured) (metav1.ListOptions, bool) {
 	if object.GetKind() == "Pod" {
 		return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName()).String()}, true
@@ -51,7 +51,7 @@ func podsOf(object *unstructured.Unstructured) (metav1.ListOptions, bool) {
 	return metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}, len(selector) > 0
 }
 
-// problemsOf says what a pod waits for; "" if for nothing.
+// problemsOf describes why a pod waits; "" if it does not.
 func problemsOf(pod *corev1.Pod) string {
 	var all []string
 	for _, condition := range pod.Status.Conditions {

@@ -18,9 +18,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
-// replace deletes the objects that cannot become the chart's, and waits until they are gone: the
-// update then creates them. Nothing goes unless all of them may, the API server takes the new ones,
-// and no data goes with them.
+// replace deletes the objects that cannot be changed to the chart's, and waits until they are gone:
+// the update then creates them. It deletes nothing unless it may delete all of them, the API server
+// accepts the new ones, and no data is lost.
 func (c *Client) replace(originals, targets kube.ResourceList) error {
 	var errs []error
 	var unchangeable []*resource.Info // as they are in the cluster
@@ -80,12 +80,12 @@ func (c *Client) deleteForNew(info *resource.Info) error {
 	return c.waitUntilGone(info, uid)
 }
 
-// keptKinds are kinds whose deletion deletes data, or all that is in them.
+// keptKinds are kinds whose deletion deletes data or contained objects.
 var keptKinds = map[string]bool{ //nolint:gochecknoglobals // A table.
 	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition.apiextensions.k8s.io": true,
 }
 
-// mustStay says why the live object is never deleted for another; "" if it may be.
+// mustStay says why the live object must not be replaced; "" if it may be.
 func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
 	kind := live.GroupVersionKind().GroupKind().String()
 	wanted, _ := objectOf(target.Object)
@@ -101,8 +101,7 @@ func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
 	return ""
 }
 
-// tryCreate returns the API server's error for the object as a new one, of another name. It creates
-// nothing.
+// tryCreate returns the API server's error for creating the object with another name, by a dry run.
 func (c *Client) tryCreate(target *resource.Info) error {
 	object, err := objectOf(target.Object)
 	if err != nil {
@@ -121,7 +120,7 @@ const (
 	maxTrial    = 48
 )
 
-// removeAllocated removes the fields of the live object that no second one can have.
+// removeAllocated removes the fields that only one object can have.
 func removeAllocated(object *unstructured.Unstructured) {
 	if object.GroupVersionKind().GroupKind().String() != "Service" {
 		return
