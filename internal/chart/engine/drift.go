@@ -101,8 +101,8 @@ func lasting(message string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(message), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
 }
 
-// tellPatched logs, once for each fault, which objects are patched because server-side apply refuses them.
-func (w *work) tellPatched(ctx context.Context, found objects.Found) {
+// warnOfPatches logs, once for each fault, which objects are patched because server-side apply refuses them.
+func (w *work) warnOfPatches(ctx context.Context, found objects.Found) {
 	const limit = 300
 	for _, one := range found.Patched {
 		if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
@@ -128,8 +128,8 @@ func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	w.event(corev1.EventTypeWarning, eventDrifted, "Compare", objects)
 }
 
-// tellUnused warns once of rules of driftIgnore that match nothing.
-func (w *work) tellUnused(ctx context.Context, found objects.Found) {
+// warnOfUnused warns once of rules of driftIgnore that match nothing.
+func (w *work) warnOfUnused(ctx context.Context, found objects.Found) {
 	var all []string
 	for _, rule := range found.Unused {
 		all = append(all, rule.String())

@@ -306,7 +306,7 @@ func (w *work) renew(ctx context.Context, job content.Job, before found) content
 }
 
 func (w *work) deploy(ctx context.Context, job content.Job, found found) content.Result {
-	w.tellOverrides()
+	w.recordOverrides()
 	o := w.newOrder(found.Action, found.Decision)
 	if found.State == release.Lost {
 		if err := w.findBase(ctx, found, &o); err != nil {

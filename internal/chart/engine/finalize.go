@@ -57,7 +57,7 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	case f.State == release.Absent && len(f.history.Known) == 0 && w.hadRelease():
 		w.warn(ctx, eventHooksSkipped, "The release has no record any more: the hooks of its deletion are skipped")
 	}
-	left, refused, err := w.removeRemains(ctx, f)
+	left, refused, err := w.removeRemaining(ctx, f)
 	if err == nil && len(left) > 0 {
 		return notGone(left, !refused)
 	}
@@ -178,7 +178,7 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	if last := f.entry.Last(); last == nil || last.Status != order.StatusUninstalled {
 		return content.Result{}, false
 	}
-	r, err := w.remains(ctx, f)
+	r, err := w.remaining(ctx, f)
 	if err != nil || len(r.waiting) == 0 || len(r.there) > 0 || len(r.unknown) > 0 {
 		return content.Result{}, false // Run does the rest.
 	}
@@ -199,9 +199,9 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 		return "the resource has no release"
 	}
 	f, err := w.look(ctx, job)
-	var r remains
+	var r remainingObjects
 	if err == nil {
-		r, err = w.remains(ctx, f)
+		r, err = w.remaining(ctx, f)
 	}
 	left := w.notCollected(r)
 	if err == nil && w.gone && len(left) == 0 {
@@ -219,7 +219,7 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 }
 
 // notCollected returns the names, sorted, of the objects that the garbage collector does not delete with the CR.
-func (w *work) notCollected(r remains) []string {
+func (w *work) notCollected(r remainingObjects) []string {
 	left := slices.Concat(r.waiting, r.unknown)
 	for _, o := range r.there {
 		if !release.Refers(o.live, w.seal.Owner) {

@@ -16,9 +16,9 @@ const eventOverrides = "OverrideValuesInUse"
 // each value: Events of one reason and action are counted as one, whatever their notes say.
 const maxAction = 128
 
-// tellOverrides makes an Event for each value that overrides the CR's spec, in the words of
+// recordOverrides makes an Event for each value that overrides the CR's spec, in the words of
 // operator-sdk's operator.
-func (w *work) tellOverrides() {
+func (w *work) recordOverrides() {
 	if w.engine.Recorder == nil {
 		return
 	}

@@ -142,14 +142,14 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 	}}
 	p.Changes, err = d.Preview(ctx, rendered.CRDs, before, rendered.Manifests)
 	for i := range p.Changes {
-		p.Changes[i].Err = cmp.Or(w.strange(f.Action, p.Changes[i]), p.Changes[i].Err)
+		p.Changes[i].Err = cmp.Or(w.foreign(f.Action, p.Changes[i]), p.Changes[i].Err)
 	}
 	return err
 }
 
-// strange returns Helm's error for a live object that does not belong to the release; nil if it may have the
+// foreign returns Helm's error for a live object that does not belong to the release; nil if it may have the
 // object. An upgrade keeps the objects of the deployed revision.
-func (w *preview) strange(action order.Action, c objects.Change) error {
+func (w *preview) foreign(action order.Action, c objects.Change) error {
 	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || release.BelongsTo(c.Live, w.namespace, w.name) {
 		return nil
 	}

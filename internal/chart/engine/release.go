@@ -156,8 +156,8 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, nil
 	}
 	f.compared, f.fault = w.detector(&f).Find(ctx, f.last().Manifest)
-	w.tellUnused(ctx, f.compared)
-	w.tellPatched(ctx, f.compared)
+	w.warnOfUnused(ctx, f.compared)
+	w.warnOfPatches(ctx, f.compared)
 	if watch.Drift == watches.DriftWarn {
 		w.warnOfDrift(ctx, f.compared)
 		return f, f.fault

@@ -20,7 +20,7 @@ import (
 // unrecorded returns the objects that have the label of a chart and are children of the CR, but
 // cannot go with it by an owner reference. They are cluster-scoped, or in a namespace of the
 // release that is not the CR's. A CR that never had a release has none.
-func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
+func (w *work) unrecorded(ctx context.Context, f found) (r remainingObjects, err error) {
 	if !w.hadRelease() && len(f.history.Revisions) == 0 {
 		return r, nil
 	}

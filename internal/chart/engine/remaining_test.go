@@ -36,7 +36,7 @@ func TestWhatWasNotSeenIsNotGone(t *testing.T) {
 			cr.Object["status"] = map[string]any{deployedRelease: map[string]any{}}
 			f := found{}
 			f.config = &rest.Config{Host: server.URL}
-			left, _, err := (&work{cr: cr}).removeRemains(ctx, f)
+			left, _, err := (&work{cr: cr}).removeRemaining(ctx, f)
 			if err == nil || len(left) > 0 {
 				t.Errorf("got %v, %v; want an error: nothing was seen", left, err)
 			}

@@ -26,8 +26,8 @@ import (
 // without a run.
 const settleTime = 10 * time.Second
 
-// remains are the objects of a release that are not gone, described for people.
-type remains struct {
+// remainingObjects are the objects of a release that are not gone, described for people.
+type remainingObjects struct {
 	// there are objects to delete.
 	there []object
 	// waiting are being deleted.
@@ -45,13 +45,13 @@ type object struct {
 	client dynamic.ResourceInterface
 }
 
-// removeRemains deletes the remaining objects of the release, waits a short time, and returns those that
+// removeRemaining deletes the remaining objects of the release, waits a short time, and returns those that
 // still remain, with the API server's reasons. refused is true if an object could not be read or
 // deleted: then waiting alone does not help.
-func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
+func (w *work) removeRemaining(ctx context.Context, f found) (left []string, refused bool, err error) {
 	var warned, failed bool
 	settled := func(context.Context) (bool, error) { // Not with the context of the wait: an object that is not read would count as gone.
-		r, err := w.remains(ctx, f)
+		r, err := w.remaining(ctx, f)
 		if err != nil {
 			failed = true
 			return false, err
@@ -90,9 +90,9 @@ func (o object) delete(ctx context.Context) error {
 	return err
 }
 
-// remains looks at each object of the release by its name. Where the ledger knows no release, it looks for
+// remaining looks at each object of the release by its name. Where the ledger knows no release, it looks for
 // children of the CR.
-func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
+func (w *work) remaining(ctx context.Context, f found) (r remainingObjects, err error) {
 	if len(f.history.Known) == 0 {
 		return w.unrecorded(ctx, f)
 	}
@@ -190,7 +190,7 @@ func (w *work) mustRemove(live metav1.Object) bool {
 }
 
 // add adds an object that is not gone, or could not be read.
-func (r *remains) add(name string, live metav1.Object, client dynamic.ResourceInterface, err error) {
+func (r *remainingObjects) add(name string, live metav1.Object, client dynamic.ResourceInterface, err error) {
 	switch {
 	case err != nil:
 		r.unknown = append(r.unknown, fmt.Sprintf("%s (cannot be read: %v)", name, errors.Unwrap(err)))
