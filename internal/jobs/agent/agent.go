@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// heartbeat is how often an agent without events tells that it is there.
+	// heartbeat is how often an agent without events sends a sign of life.
 	heartbeat = 5 * time.Second
 	// requestTimeout bounds one request about the run itself. A manager answers within 20 s.
 	requestTimeout = 45 * time.Second
@@ -56,8 +56,7 @@ type Options struct {
 	brief bool
 }
 
-// shortDrainTimeout is how long a manager may be away after a TERM while the agent sends the rest: the kubelet
-// follows with a KILL.
+// shortDrainTimeout is drainTimeout after a TERM, which a KILL follows.
 func (o Options) shortDrainTimeout() time.Duration {
 	if o.brief {
 		return time.Millisecond
@@ -65,8 +64,8 @@ func (o Options) shortDrainTimeout() time.Duration {
 	return 10 * time.Second
 }
 
-// Run acquires the run of this pod, executes it and hands its result over. It returns nil once a
-// manager has the result, or the termination message has it. ctx ends with a TERM.
+// Run claims the run of this pod, executes it and hands its result over. It returns nil once a manager
+// or the termination message has the result. ctx ends with a TERM.
 func Run(ctx context.Context, o Options) error {
 	all, err := newManagers(o.Addresses, o.PublicKey, o.Logger)
 	if err != nil {
@@ -76,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	a := &agent{options: o, managers: all, queue: newQueue()}
 	assignment, err := a.claim(ctx)
 	if errors.Is(err, errTaken) {
-		// The end of this pod, whichever it is, would make Kubernetes end the other one.
+		// If this pod ended, Kubernetes would end the other one.
 		o.Logger.Info("another pod of the Job executes the run; this pod waits until Kubernetes ends it")
 		<-ctx.Done()
 		return nil
@@ -134,8 +133,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// post sends the agent's own messages to the manager that has the run. It waits until that manager
-// is found.
+// post sends a message of the agent to the manager that has the run. It waits for that manager.
 func (a *agent) post(ctx context.Context, path, token string, body []byte) (code int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -144,7 +142,7 @@ func (a *agent) post(ctx context.Context, path, token string, body []byte) (code
 		return 0, nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header[idempotencyKey] = nil // Nothing is taken twice, so that it may be sent again.
+	r.Header[idempotencyKey] = nil // Managers ignore duplicates, so that it may be sent again.
 	response, err := client{managers: a.managers}.RoundTrip(r)
 	if err != nil {
 		return 0, nil, err
@@ -206,8 +204,7 @@ func (a *agent) run(ctx context.Context, assignment wire.Assignment) wire.Result
 	return result
 }
 
-// writeTermination writes the termination message. It alone remains if no manager comes back while
-// this pod lives.
+// writeTermination writes the termination message, in case no manager comes back before the pod ends.
 func (a *agent) writeTermination(result wire.Result) error {
 	message, err := wire.EncodeTermination(result)
 	if err == nil {

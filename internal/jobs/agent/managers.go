@@ -31,7 +31,7 @@ const (
 // errAway is returned for a manager that does not have the run. Nothing was done.
 var errAway = errors.New("no manager has this run now")
 
-// managers finds the manager that has the run among all of the operator.
+// managers finds the operator's manager that has the run.
 type managers struct {
 	endpoints []string // host:port
 	transport *http.Transport
@@ -45,7 +45,7 @@ type managers struct {
 // leader is the address that has had the run so far.
 type leader struct {
 	address string
-	// ctx ends when another one has the run: requests to the former one get no answer.
+	// ctx ends when another one has the run, with the requests to this one.
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the leader.
 	cancel context.CancelFunc
 }
@@ -71,12 +71,12 @@ func newManagers(addresses, publicKey string, log logr.Logger) (*managers, error
 	return m, nil
 }
 
-// client is an http.RoundTripper that sends each request to the manager that has the run. Where
-// that is certain to do nothing twice, it sends the request again.
+// client is an http.RoundTripper that sends each request to the manager that has the run. It repeats
+// a request only if that surely does nothing twice.
 type client struct {
 	*managers
 
-	// timeout is how long it looks for the manager; 0 means until the request's context ends.
+	// timeout bounds the search for the manager; 0 means until the request's context ends.
 	timeout time.Duration
 }
 
@@ -86,7 +86,7 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		var why error
 		for address := range c.candidates(r.Context(), &why) {
-			response, again, err := c.try(r, address) //nolint:bodyclose // Whoever gets the response closes it.
+			response, again, err := c.try(r, address) //nolint:bodyclose // The caller closes it.
 			if !again {
 				return response, err
 			}
@@ -105,9 +105,8 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// candidates yields the addresses of managers, first the one that has had the run so far: only if
-// that one does not have it any more, names are looked up. why becomes an error if a name has no
-// address.
+// candidates yields the addresses of managers, first the one that has had the run so far. It looks
+// names up only if that one no longer has the run. why becomes an error if a name has no address.
 func (m *managers) candidates(ctx context.Context, why *error) iter.Seq[string] {
 	m.mu.Lock()
 	current := m.leader.address
@@ -158,14 +157,14 @@ func (m *managers) try(r *http.Request, address string) (response *http.Response
 		cancel()
 		return nil, mayRepeat, fmt.Errorf("%w: %s: %s", errAway, address, why)
 	}
-	if response.StatusCode != http.StatusUnauthorized { // It may be of another operator.
+	if response.StatusCode != http.StatusUnauthorized { // A 401 may be another operator's.
 		m.follow(address)
 	}
 	return response, false, nil
 }
 
-// idempotencyKey is the header by which http.Transport too knows that a request may be sent again.
-// Without a value it is not sent itself.
+// idempotencyKey is the header that tells http.Transport that a request may be sent again. Without a
+// value the header is not sent.
 const idempotencyKey = "Idempotency-Key"
 
 // isIdempotent reports whether a request that got no answer may be sent again.
@@ -196,7 +195,7 @@ func (m *managers) follow(address string) {
 	m.log.Info("this manager has the run", "manager", address)
 }
 
-// endWithLeader calls cancel if the address has the run now, and another one gets it before ctx ends.
+// endWithLeader calls cancel if another manager than this one gets the run before ctx ends.
 func (m *managers) endWithLeader(ctx context.Context, address string, cancel func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

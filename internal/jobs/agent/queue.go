@@ -17,7 +17,7 @@ const (
 	maxBatch = 1 << 20
 )
 
-// queue has the events that no manager has taken yet, in their order.
+// queue has the events that no manager has acknowledged yet, in order.
 type queue struct {
 	mu      sync.Mutex
 	events  [][]byte // as JSON
@@ -28,8 +28,8 @@ type queue struct {
 
 func newQueue() *queue { return &queue{first: 1, changed: make(chan struct{})} }
 
-// put adds an event, as it may leave the pod. It waits for room until ctx ends; then the event is
-// dropped, and so are all after it.
+// put adds a sanitized event. It waits for room until ctx ends; then it drops the event and all later
+// ones.
 func (q *queue) put(ctx context.Context, e jobevent.Event) {
 	e.Stdout, e.Result = "", jobevent.Sanitize(e.Result)
 	encoded, err := json.Marshal(e)
@@ -54,7 +54,7 @@ func (q *queue) put(ctx context.Context, e jobevent.Event) {
 	}
 }
 
-// wake wakes up all who wait. The caller holds the lock.
+// wake wakes up all waiting goroutines. The caller holds the lock.
 func (q *queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
@@ -67,8 +67,8 @@ func (q *queue) last() int64 {
 	return q.first + int64(len(q.events)) - 1
 }
 
-// batch returns the oldest events as the JSON of wire.Events, and how many they are. changed is
-// closed when there are others.
+// batch returns the oldest events as the JSON of wire.Events, and their number. changed is closed when
+// the queue changes.
 func (q *queue) batch() (body []byte, count int, changed <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *queue) batch() (body []byte, count int, changed <-chan struct{}) {
 	return out.Bytes(), count, q.changed
 }
 
-// taken drops the events below next, and returns how many that were.
+// taken drops the events below next, and returns their number.
 func (q *queue) taken(next int64) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

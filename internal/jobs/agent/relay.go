@@ -33,8 +33,8 @@ const (
 	userMetricsVariable = "ENSIGN_USER_METRICS"
 )
 
-// relay leads the requests of the run to the manager, as the API proxy of a local run does. It
-// listens on the loopback interface of the pod, where only the pod's containers reach it.
+// relay forwards the requests of the run to the manager, in place of the API proxy of a local run. It
+// listens on the loopback interface of the pod, which only the pod's containers can reach.
 type relay struct {
 	servers []*http.Server
 	// kubeconfig is the run's.
@@ -62,7 +62,7 @@ func startRelay(managers client, assignment wire.Assignment, log logr.Logger) (*
 		return r, nil
 	}
 	open, err := net.Listen("tcp", net.JoinHostPort(loopback.IP, userMetricsPort))
-	if err != nil { // A sidecar has it, so that modules of the SDK post there.
+	if err != nil { // A sidecar has the port and gets the metrics.
 		if open, err = net.Listen("tcp", net.JoinHostPort(loopback.IP, "0")); err != nil {
 			return nil, errors.Join(fmt.Errorf("listen for the run's metrics: %w", err), r.close())
 		}
@@ -109,7 +109,7 @@ func forwardTo(prefix string, managers client, session string, log logr.Logger) 
 		FlushInterval: -1, // Watches.
 		ErrorLog:      slog.NewLogLogger(logr.ToSlogHandler(log.V(1)), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
-			// The manager judges path and query as the run sent them.
+			// The manager must see path and query as the run sent them.
 			p.Out.URL.Path, p.Out.URL.RawQuery = prefix+p.In.URL.Path, p.In.URL.RawQuery
 			if p.In.URL.RawPath != "" {
 				p.Out.URL.RawPath = prefix + p.In.URL.RawPath
@@ -126,7 +126,7 @@ func forwardTo(prefix string, managers client, session string, log logr.Logger) 
 	})
 }
 
-// keepBody reads the body of a request so that it can be sent again, unless it is long.
+// keepBody reads a short body of a request so that it can be sent again.
 func keepBody(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody && r.Header.Get("Upgrade") == "" {

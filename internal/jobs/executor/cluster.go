@@ -43,13 +43,13 @@ type jobCluster struct {
 	jobList batchlisters.JobLister
 	podList corelisters.PodLister
 	synced  []cache.InformerSynced
-	// failed is why the API server did not show the Jobs and pods, the last time that it did not.
+	// failed is the last error of listing or watching the Jobs and pods.
 	failed atomic.Pointer[error]
 	// stopped is closed when the manager begins to stop.
 	stopped chan struct{}
 }
 
-// newCluster calls changed with the UID of each Job that changes, or whose pod does, which may lose its Job by that.
+// newCluster calls changed with the UID of each Job that changes, or whose pod does, also if that loses its Job.
 func newCluster(client kubernetes.Interface, namespace, operator string, log logr.Logger, changed func(job types.UID)) (*jobCluster, error) {
 	c := &jobCluster{client: client, namespace: namespace, operator: operator, log: log, stopped: make(chan struct{})}
 	c.factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
@@ -72,8 +72,8 @@ func (c *jobCluster) notFollowed(ctx context.Context, r *cache.Reflector, err er
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// Check is a check of the manager's readiness. It fails until the Jobs and pods of runs are known: until then
-// each run waits, because an earlier manager may have begun it.
+// Check is a readiness check. It fails until the Jobs and pods of runs are known: until then each run waits,
+// because an earlier manager may have begun it.
 func (c *jobCluster) Check(*http.Request) error {
 	if !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() }) {
 		return nil
@@ -112,14 +112,13 @@ func (c *jobCluster) Start(ctx context.Context) error {
 // Jobs that run at once.
 func (c *jobCluster) NeedLeaderElection() bool { return false }
 
-// waitUntilKnown returns when the Jobs are known, or ctx ends.
 func (c *jobCluster) waitUntilKnown(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
 }
 
 func (c *jobCluster) jobs() batchclient.JobInterface { return c.client.BatchV1().Jobs(c.namespace) }
 
-// job returns the Job of that UID, as it was seen last; nil if it is not there.
+// job returns the Job with the UID from the cache; nil if it is gone.
 func (c *jobCluster) job(name string, uid types.UID) *batchv1.Job {
 	job, err := c.jobList.Jobs(c.namespace).Get(name)
 	if err != nil || job.UID != uid {
@@ -138,9 +137,8 @@ func (c *jobCluster) pod(job, claimed types.UID) *corev1.Pod {
 	return slices.MaxFunc(all, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
-// left returns the pods of the Job that are there, and those that an earlier Job of that name has
-// left: somebody has deleted that alone, as a bare DELETE does by default and kubectl delete
-// --cascade=orphan.
+// left returns the existing pods of the Job, and those of an earlier Job of that name that was deleted
+// without its pods, as a plain DELETE does by default and kubectl delete --cascade=orphan.
 func (c *jobCluster) left(name string, uid types.UID) []*corev1.Pod {
 	all, _ := c.podList.Pods(c.namespace).List(labels.Everything()) // A lister of an informer does not fail.
 	return slices.DeleteFunc(all, func(p *corev1.Pod) bool {
@@ -149,9 +147,9 @@ func (c *jobCluster) left(name string, uid types.UID) []*corev1.Pod {
 	})
 }
 
-// hasLostItsPods reports whether the Job has ended and none of its pods is there any more: the node
-// may have gone with them while no manager was there. The informer of pods may be older than that
-// of Jobs, so that the API server has the last word.
+// hasLostItsPods reports whether the Job has ended and all its pods are gone: a node may have gone with
+// them while no manager was running. It asks the API server because the informer of pods may be
+// behind that of Jobs.
 func (c *jobCluster) hasLostItsPods(ctx context.Context, job *batchv1.Job) bool {
 	seen := c.job(job.Name, job.UID)
 	if seen == nil || !finished(seen) {
@@ -163,8 +161,8 @@ func (c *jobCluster) hasLostItsPods(ctx context.Context, job *batchv1.Job) bool 
 	return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return jobOf(&p) == job.UID })
 }
 
-// delete asks for the deletion of the Job with that UID, and of pods that have lost their Job. It
-// is not an error if they are gone, or another run's by now.
+// delete deletes the Job with that UID, and pods that have lost their Job. It is not an error if they
+// are gone, or belong to another run by now.
 func (c *jobCluster) delete(ctx context.Context, name string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -213,8 +211,8 @@ func (c *jobCluster) removeAndWait(ctx context.Context, job *batchv1.Job) error 
 	}
 }
 
-// gone reports whether the Job and its pods surely are gone. The informers may be old, so that the
-// API server has the last word.
+// gone reports whether the Job and its pods are gone. It asks the API server because the informers may
+// be behind.
 func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
 	if c.job(job.Name, job.UID) != nil || len(c.left(job.Name, job.UID)) > 0 {
 		return false
@@ -225,8 +223,8 @@ func (c *jobCluster) gone(ctx context.Context, job *batchv1.Job) bool {
 	return apierrors.IsNotFound(err) || err == nil && there.UID != job.UID
 }
 
-// removeSoon deletes the Job, and goes on trying in the background while the API server is away.
-// The sweep finds Jobs that still remain.
+// removeSoon deletes the Job, and retries in the background while the API server is away. The sweep
+// finds Jobs that still remain.
 func (c *jobCluster) removeSoon(name string, uid types.UID) {
 	go func() {
 		ctx, cancel := context.WithCancel(context.Background())

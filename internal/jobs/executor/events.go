@@ -29,7 +29,7 @@ func (c *jobCluster) whyNotStarted(ctx context.Context, pod *corev1.Pod) string 
 	return ""
 }
 
-// lastEvent returns the last one with these fields; nil if there is none.
+// lastEvent returns the last Event with these fields; nil if there is none.
 func (c *jobCluster) lastEvent(ctx context.Context, with fields.Set) *corev1.Event {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -63,8 +63,8 @@ func happened(e *corev1.Event) time.Time {
 // sandbox is the ID that a kubelet's container runtime makes up for each try to start a pod.
 var sandbox = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// steady returns the message of an Event, without the parts that each further try changes: the
-// status would change with them.
+// steady removes the parts from an Event's message that change with each try: the status would change
+// with them.
 func steady(message, job string) string {
 	message = sandbox.ReplaceAllString(message, "…")
 	if job == "" {

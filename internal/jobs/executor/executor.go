@@ -30,12 +30,12 @@ type Executor struct {
 	*jobCluster
 
 	mu sync.Mutex
-	// live has the runs by the UIDs of their Jobs, and ended the Jobs of runs that have ended, whose
-	// results may not be written yet, by the UIDs of the CRs.
+	// live has the runs by the UIDs of their Jobs, and ended the Jobs of ended runs whose results may
+	// not be written yet, by the UIDs of the CRs.
 	live  map[types.UID]*run
 	ended map[string]types.UID
-	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon;
-	// those whose pods ended without a result stay until the next run, so that people can read why.
+	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon,
+	// or with the next run if their pods ended without a result, so that people can read the logs.
 	concluded map[string]types.UID
 	// sweptFirst is when the first sweep was.
 	sweptFirst time.Time
@@ -69,8 +69,7 @@ func (x *Executor) Live(job types.UID, runID string) (serve.Live, bool) {
 	return r, r != nil && r.assignment.Spec.ID == runID
 }
 
-// Claim implements serve.Registry. That a pod has a run is written to the Job, so that the next
-// manager knows it.
+// Claim implements serve.Registry. It writes the pod's UID to the Job for the next manager.
 func (x *Executor) Claim(ctx context.Context, job types.NamespacedName, jobUID, podUID types.UID) (wire.Assignment, error) {
 	r := x.liveRun(jobUID)
 	if r == nil || job.Namespace != x.namespace {
@@ -188,7 +187,7 @@ func (x *Runner) Terminate(ctx context.Context, uid string) error {
 		return context.Cause(ctx)
 	}
 	job, err := x.jobList.Jobs(x.namespace).Get(template.Name(uid))
-	if err != nil { // There is none, but somebody may have deleted it alone.
+	if err != nil { // There is none, but its pods may be left.
 		job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: template.Name(uid), Labels: map[string]string{template.OperatorLabel: x.operator}}}
 	}
 	if job.Labels[template.OperatorLabel] != x.operator || err != nil && len(x.left(job.Name, "")) == 0 {
@@ -215,8 +214,8 @@ func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine
 	return result
 }
 
-// HasEarlier reports whether something may be left of an earlier run of the CR. It may wait, until
-// ctx ends, until the Jobs are known.
+// HasEarlier reports whether there may be an earlier run of the CR. It waits until the Jobs are known,
+// or ctx ends.
 func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt engine.Attempt) bool {
 	x.waitUntilKnown(ctx)
 	name := template.Name(uid)
@@ -229,9 +228,9 @@ func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt engine.Atte
 	return attempt.Interrupted || !finished(job) && x.concluded[uid] != job.UID
 }
 
-// Resume returns when nothing of an earlier run of the CR executes any more, with the result of one
-// that was asked for the same; nil: there is none, and no Job and no pod of the CR either. It has no
-// assignment: a run that has not begun is ended.
+// Resume returns when nothing of an earlier run of the CR executes any more, with its result if its
+// request was the same, else nil; then there is no Job and no pod of the CR. It has no assignment: it
+// ends a run that has not begun.
 func (x *Runner) Resume(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) *runner.Result {
 	result := runner.Result{Remote: true}
 	r, err := x.newRun(spec, attempt, observe)

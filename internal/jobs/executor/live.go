@@ -10,7 +10,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// This file has the messages of the agent of a run, and passes them to the goroutine of serve.
+// This file passes the messages of the agent of a run to the goroutine of serve.
 
 // batch is a call of Events, and handed one of Result.
 type (
@@ -86,7 +86,7 @@ func (r *run) take(b batch) int64 {
 	return r.next.Load()
 }
 
-// check returns an error if the result is not that of this run, or comes before its events.
+// check returns an error if the result is that of another run, or comes before its events.
 func (r *run) check(result wire.Result) error {
 	switch next := r.next.Load(); {
 	case result.RunID != r.assignment.Spec.ID:

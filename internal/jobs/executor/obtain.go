@@ -25,15 +25,15 @@ const (
 	adopt existingJob = iota
 	// waitFor: it does something else, and ends first. Its result is dropped.
 	waitFor
-	// remove: its result has been written, or nobody wants it.
+	// remove: its result has been written, or is not wanted.
 	remove
 )
 
-// forExisting decides what to do with a Job with the name of a CR's. runID is that of the run that is about to
-// begin: the Job of a creation that seemed to fail is its own.
+// forExisting decides what to do with an existing Job of the CR. runID is the ID of the new run: its Job exists
+// already if its creation only seemed to fail.
 //
-// A Job that has ended is adopted only if the CR's status still shows its run: otherwise its result
-// is written, and a later run, such as that of a period, must not take it for its own.
+// It adopts a Job that has ended only if the CR's status still shows its run: otherwise its result has
+// been written, and a later run, such as a periodic one, must not report it again.
 func (x *Runner) forExisting(job *batchv1.Job, attempt engine.Attempt, runID string) existingJob {
 	live := !finished(job)
 	unreported := attempt.Interrupted || !x.ManageStatus && live
@@ -81,9 +81,8 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 	}
 }
 
-// earlier returns the Job of the CR that is there already, if the run goes on with it. It returns
-// nil if there is no such Job. Then any other Job and its pod are gone. It returns an error if ctx
-// ends first.
+// earlier returns an existing Job of the CR if the run goes on with it. Otherwise it returns nil once
+// any other Job and its pod are gone. It returns an error if ctx ends first.
 func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	there, err := retryRequest(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
 	switch {
@@ -109,8 +108,8 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 	return nil, x.clear(ctx, r, there)
 }
 
-// clear removes the Job and the remains of earlier ones of its name, and returns when nothing of
-// them executes any more.
+// clear removes the Job, and the pods of earlier ones of its name, and returns when none of them
+// executes any more.
 func (x *Runner) clear(ctx context.Context, r *run, job *batchv1.Job) error {
 	waits := "the Job of an earlier run is being removed"
 	if left := x.left(job.Name, job.UID); len(left) > 0 {
@@ -150,8 +149,8 @@ func retryRequest[T any](ctx context.Context, r *run, request func() (T, error))
 	}
 }
 
-// passes reports whether an error may pass by itself soon. A creation meets a conflict while other
-// clients use up the same quota.
+// passes reports whether an error may be temporary. A creation meets a conflict while other clients use
+// up the same quota.
 func passes(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
@@ -170,7 +169,6 @@ func sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// annotations returns those of the run's Job.
 func (x *Runner) annotations(r *run) map[string]string {
 	return map[string]string{
 		template.RunAnnotation: r.id, template.RequestAnnotation: r.attempt.Request,

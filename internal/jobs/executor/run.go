@@ -29,8 +29,8 @@ const (
 	maxPollInterval = 30 * time.Second
 )
 
-// run is a run that this manager has. The one goroutine of serve handles its messages, so that
-// observers get events in their order, and none after the end.
+// run is a run of this manager. The goroutine of serve handles its messages, so that observers get
+// events in their order, and none after the end.
 type run struct {
 	uid        string
 	id         string
@@ -41,7 +41,7 @@ type run struct {
 
 	batches chan batch
 	results chan handed
-	// changed gets a value when Kubernetes shows something else.
+	// changed gets a value when the Job or pod changes.
 	changed chan struct{}
 	over    chan struct{}
 
@@ -50,11 +50,11 @@ type run struct {
 	claimed  types.UID
 	// adopted is true if an earlier manager began the run.
 	adopted bool
-	// seen is true once the Job has been seen by the informers.
+	// seen is true once the informers have seen the Job.
 	seen bool
 
-	// resumes is true for a run that goes on with a Job and has no assignment for it, and unbegun
-	// once the pod asks for one: then nothing of it has begun.
+	// resumes is true for a run that goes on with a Job without an assignment for it, and unbegun once
+	// the pod asks for one: then nothing of it has begun.
 	resumes bool
 	unbegun atomic.Bool
 
@@ -106,8 +106,8 @@ func (r *run) predecessor() *run {
 	return p
 }
 
-// setJob makes the run that of the Job. One that is adopted goes on under its own ID, from the event
-// that its agent gives.
+// setJob sets the Job of the run. An adopted one keeps its ID, and goes on from the next event of its
+// agent.
 func (r *run) setJob(job *batchv1.Job) {
 	r.claimed = types.UID(job.Annotations[template.ClaimAnnotation])
 	if id := job.Annotations[template.RunAnnotation]; id != r.id || r.claimed != "" {
@@ -133,7 +133,7 @@ func (r *run) setClaimed(pod types.UID) {
 func (r *run) wake() {
 	select {
 	case r.changed <- struct{}{}:
-	default: // It will, soon.
+	default: // It is awake already.
 	}
 }
 
@@ -167,7 +167,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 			}
 		case <-r.changed:
 			pause = pollInterval
-			timer.Reset(pause) // An effect of the change, such as a pod that is refused, may change nothing here.
+			timer.Reset(pause) // Not every effect of the change is visible to informers, such as a refused pod.
 			if r.unbegun.Load() {
 				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
 			}
@@ -185,8 +185,8 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 	}
 }
 
-// ask asks the API server for facts that informers do not show, if the pod of a run is not there or
-// does not start.
+// ask asks the API server for facts that informers do not have, if the pod of a run is missing or does
+// not start.
 func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
 	switch {
 	case r.claimedBy() != "":
@@ -258,8 +258,8 @@ func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.R
 	return result
 }
 
-// remove removes the Job and waits until its pod has gone. Until then it takes messages of the
-// agent, which would wait for an answer before it ends.
+// remove removes the Job and waits until its pod is gone. Until then it answers the agent, which would
+// otherwise not end.
 func (r *run) remove(ctx context.Context, c *jobCluster, job *batchv1.Job) error {
 	removed := make(chan error, 1)
 	go func() { removed <- c.removeAndWait(ctx, job) }()

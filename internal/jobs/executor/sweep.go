@@ -13,12 +13,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 )
 
-// keptFor is how long a Job that has ended, and that no run has, stays for an attempt that adopts it.
+// keptFor is how long an ended Job without a run stays for an attempt that may adopt it.
 const keptFor = time.Hour
 
 // UIDs returns the UIDs of the CRs whose runs have Jobs. It implements sweeper.Directories, as Sweep does.
-// It waits until the Jobs are known: the first sweep of a manager is to find those of CRs that were deleted
-// while there was none.
+// It waits until the Jobs are known: the first sweep must find those of CRs that were deleted while no
+// manager was running.
 func (x *Executor) UIDs() ([]string, error) {
 	if !cache.WaitForCacheSync(x.stopped, x.synced...) {
 		return nil, errStops
@@ -51,22 +51,22 @@ func (x *Executor) ours() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{template.OperatorLabel: x.operator})
 }
 
-// Sweep removes the Jobs of CRs that keep refuses, and those that ended long ago and that no run has:
-// their result is written, but they could not be removed then.
+// Sweep removes the Jobs of CRs for which keep returns false, and Jobs that ended long ago and that no
+// run has: their result was written, but they could not be removed.
 func (x *Executor) Sweep(keep func(uid string) bool) (removed []string, err error) {
 	now := time.Now()
 	x.mu.Lock()
 	if x.sweptFirst.IsZero() {
 		x.sweptFirst = now
 	}
-	long := now.Sub(x.sweptFirst) >= keptFor // Otherwise an attempt that adopts it may be to come.
+	long := now.Sub(x.sweptFirst) >= keptFor // Otherwise an attempt may still adopt it.
 	x.mu.Unlock()
 	var errs []error
 	for _, name := range x.names() {
 		uid, ok := template.UID(name)
 		job, err := x.jobList.Jobs(x.namespace).Get(name)
 		if err != nil {
-			job = &batchv1.Job{} // It has gone, and has left a pod.
+			job = &batchv1.Job{} // It is gone, and its pod is left.
 		}
 		if !ok || keep(uid) && !(long && x.isLeft(job, uid, now)) || job.DeletionTimestamp != nil {
 			continue

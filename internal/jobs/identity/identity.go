@@ -26,7 +26,7 @@ const (
 	seedBytes = 32
 	// seedKey is the key of the seed in the Secret.
 	seedKey = "seed"
-	// certificateLifetime is longer than any manager runs. Agents do not look at it.
+	// certificateLifetime is longer than any manager runs. Agents do not check it.
 	certificateLifetime = 10 * 365 * 24 * time.Hour
 )
 
@@ -56,7 +56,7 @@ func New(seed []byte) (*Identity, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: "ensign manager"},
-		NotBefore:    now.Add(-time.Hour), // Somebody may set the clock back.
+		NotBefore:    now.Add(-time.Hour), // Clocks may be set back.
 		NotAfter:     now.Add(certificateLifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -112,7 +112,7 @@ func ClientTLS(publicKey string) (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		NextProtos:         []string{"http/1.1"},
-		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection demands the one key, which no authority has to vouch for.
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection accepts only the pinned key.
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 || !ed25519.PublicKey(key).Equal(state.PeerCertificates[0].PublicKey) {
 				return ErrOtherServer

@@ -23,8 +23,7 @@ func (i *Identity) Token(s Session) string {
 	return encoded + "." + base64.RawURLEncoding.EncodeToString(i.sign(encoded))
 }
 
-// Session returns the session of a token that Token made; false for any other text. The session may
-// have ended.
+// Session returns the session of a token; false for an invalid one. The session may have ended.
 func (i *Identity) Session(token string) (Session, bool) {
 	encoded, signature, _ := strings.Cut(token, ".")
 	given, err := base64.RawURLEncoding.DecodeString(signature)

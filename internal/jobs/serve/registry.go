@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrUnknown is returned for a Job that is of no run of this manager, which may adopt it yet.
+	// ErrUnknown is returned for a Job without a run in this manager, which may still adopt it.
 	ErrUnknown = errors.New("no run of this manager has the Job")
 	// ErrTaken is returned to a pod whose Job has been claimed by another pod. It must not run.
 	ErrTaken = errors.New("another pod of the Job executes the run")
@@ -30,9 +30,9 @@ type Registry interface {
 
 // Live is a run that an agent runs. Its methods may be called at any time, also after its end.
 type Live interface {
-	// Events takes events numbered from first on, skips those that were taken already, and returns
-	// the next number that is wanted, also with an error. An adopted run takes the first number
-	// that it gets. It may block until ctx ends, and the run waits.
+	// Events takes events numbered from first on, skips duplicates, and returns the next expected
+	// number, also with an error. An adopted run takes the first number that it gets. Events may block
+	// until ctx ends, and the run waits.
 	Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error)
 	// Result is called once all events have been taken. It may be called again with the same.
 	Result(ctx context.Context, r wire.Result) error

@@ -23,10 +23,10 @@ type Caller struct {
 	JobUID, PodUID types.UID
 }
 
-// Reviewer finds out whose a service account token is.
+// Reviewer finds the pod of a service account token.
 type Reviewer interface {
 	// Review returns the pod of the token. A DeniedError means that it is not a token of a pod of a
-	// Job, ErrUnlabeled that the pod gets no run, and any other error that this is not known.
+	// Job, ErrUnlabeled that the pod gets no run. With any other error this is not known.
 	Review(ctx context.Context, token string) (Caller, error)
 }
 
@@ -37,16 +37,16 @@ func (e *DeniedError) Error() string { return e.Why }
 
 // KubeReviewer is a Reviewer that asks the API server.
 type KubeReviewer struct {
-	// Client reads without a cache: the pod may be younger than any.
+	// Client reads without a cache, which may not have the pod yet.
 	Client client.Client
 	// Namespace is that of the Jobs.
 	Namespace string
-	// Label is true at the pods of runs, and the manager watches those.
+	// Label is true on the pods of runs, which the manager watches.
 	Label string
 }
 
-// ErrUnlabeled is returned for a pod that the manager does not watch. Nobody would see when it ends, so
-// that it might go on beside the next run.
+// ErrUnlabeled is returned for a pod that the manager does not watch. The manager would not see its end,
+// so that it might run beside the next run.
 var ErrUnlabeled = errors.New("the pod has lost the label by which the operator watches it; does an admission webhook remove it?")
 
 // The extra attributes of a token that is bound to a pod.
@@ -55,7 +55,7 @@ const (
 	podUIDExtra  = "authentication.kubernetes.io/pod-uid"
 )
 
-// Review implements Reviewer. The pod has to be in the namespace of Jobs, and controlled by one.
+// Review implements Reviewer. The pod must be in the namespace of Jobs, and a Job must control it.
 func (k KubeReviewer) Review(ctx context.Context, token string) (Caller, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{wire.Audience}}}
 	if err := k.Client.Create(ctx, review); err != nil {

@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 	}
 	return &Server{
 		options: o, listener: tls.NewListener(listener, o.Identity.ServerTLS()), reviews: make(chan struct{}, maxReviews),
-		// Nothing cleans the path: the proxy judges it as the run sent it.
+		// Nothing cleans the path: the proxy must see it as the run sent it.
 		api: http.StripPrefix(wire.APIPath, o.API),
 	}, nil
 }
@@ -151,7 +151,7 @@ func bearerToken(r *http.Request) string {
 
 func (s *Server) leads() bool { return s.options.Fence == nil || s.options.Fence.Held() }
 
-// away responds that this manager does not have the run. The agent tries others, and this one again.
+// away responds that this manager does not have the run. The agent tries all managers again.
 func away(w http.ResponseWriter, why string) {
 	w.Header().Set(wire.NotLeaderHeader, why)
 	http.Error(w, why, http.StatusServiceUnavailable)
@@ -176,8 +176,8 @@ func (a *awayWriter) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// deny answers a client that is not an agent of a run. All get the same answer; why is for our log
-// alone.
+// deny answers a client that is not an agent of a run. All get the same answer; why is only for the
+// log.
 func (s *Server) deny(w http.ResponseWriter, why error) {
 	s.options.Logger.V(1).Info("denied a request", "reason", why.Error())
 	w.Header().Set("Connection", "close")

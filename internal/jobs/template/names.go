@@ -8,16 +8,15 @@ import (
 
 // The labels of the Jobs of runs and of their pods.
 const (
-	// RunLabel is true at all of them.
+	// RunLabel is true on all of them.
 	RunLabel = watches.OwnPrefix + "run"
-	// OperatorLabel has the same value at all of a manager and its replicas.
+	// OperatorLabel has the same value for a manager and its replicas.
 	OperatorLabel = watches.OwnPrefix + "operator"
 )
 
-// The annotations of Jobs. All but ClaimAnnotation are there from the beginning.
+// The annotations of Jobs. All except ClaimAnnotation are set at the creation.
 const (
-	// RunAnnotation has the ID of the run, and RequestAnnotation the digest of all that it was
-	// asked to do.
+	// RunAnnotation has the ID of the run, and RequestAnnotation the digest of its request.
 	RunAnnotation     = watches.OwnPrefix + "run-id"
 	RequestAnnotation = watches.OwnPrefix + "request"
 	// ClaimAnnotation has the UID of the pod that runs it.
@@ -32,10 +31,10 @@ const (
 // namePrefix begins the names of the Jobs; the UID of the CR follows.
 const namePrefix = "ensign-run-"
 
-// Name returns the name of the Job of a CR's runs. It has one at a time.
+// Name returns the name of the Job of a CR's runs. A CR has one at a time.
 func Name(uid string) string { return namePrefix + uid }
 
-// UID returns the UID of the CR whose runs a Job of this name has; false if it is no such name.
+// UID returns the CR's UID from the name of a Job; false if it is another name.
 func UID(name string) (uid string, ok bool) {
 	uid, ok = strings.CutPrefix(name, namePrefix)
 	return uid, ok && uid != ""

@@ -28,8 +28,8 @@ const (
 	tokenSeconds = 3600
 	// apiTokenMount is where Kubernetes mounts the token of a pod's service account.
 	apiTokenMount = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // The path of a directory.
-	// deadlineReserve is how much longer than the run its Job may take: the agent ends the run
-	// first, and says why.
+	// deadlineReserve is how much longer than the run its Job may take: the agent ends the run first,
+	// and reports the timeout.
 	deadlineReserve = time.Minute
 	// stopSeconds is for the end of the run's processes and for its result.
 	stopSeconds = 30
@@ -45,7 +45,7 @@ type Source struct {
 	Executable string
 	// Namespace is that of the Jobs, and Operator the value of OperatorLabel.
 	Namespace, Operator string
-	// ServiceAccount is that of the pods where Watch names none. It needs no rights.
+	// ServiceAccount is the pods' if Watch names none. It needs no rights.
 	ServiceAccount string
 	// Address and Key are for the agent: see wire.EnvAddress and wire.EnvKey.
 	Address, Key string
@@ -68,7 +68,7 @@ func (s *Source) Job(uid string, annotations map[string]string) (*batchv1.Job, e
 		},
 		Spec: batchv1.JobSpec{
 			Parallelism: &one, Completions: &one, BackoffLimit: new(int32),
-			PodReplacementPolicy: new(batchv1.Failed), // No second pod beside one that is still ending.
+			PodReplacementPolicy: new(batchv1.Failed), // No second pod while one is ending.
 			Template:             *pod,
 		},
 	}
@@ -79,7 +79,7 @@ func (s *Source) Job(uid string, annotations map[string]string) (*batchv1.Job, e
 	return job, nil
 }
 
-// pod returns the pod of a run: the manager's own pod, the settings of the watch, and the needs of
+// pod returns the pod of a run: the manager's own pod, the settings of the watch, and the fields of
 // a run.
 func (s *Source) pod() (*corev1.PodTemplateSpec, error) {
 	pod, err := merge(s.base(), s.Watch.PodTemplate)
@@ -94,7 +94,7 @@ func (s *Source) pod() (*corev1.PodTemplateSpec, error) {
 	return pod, nil
 }
 
-// complete sets the fields that a run needs, whatever the watch has.
+// complete sets the fields that a run needs.
 func (s *Source) complete(pod *corev1.PodSpec, c *corev1.Container) {
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.AutomountServiceAccountToken, pod.EnableServiceLinks = new(false), new(false)
@@ -126,8 +126,8 @@ func (s *Source) complete(pod *corev1.PodSpec, c *corev1.Container) {
 func tokenDir() string  { return wire.TokenFile[:strings.LastIndex(wire.TokenFile, "/")] }
 func tokenFile() string { return wire.TokenFile[strings.LastIndex(wire.TokenFile, "/")+1:] }
 
-// base returns the part of the manager's own pod that a run's pod takes over. Its labels stay with
-// it, by which Services and Deployments know it.
+// base returns the part of the manager's own pod that a run's pod takes over. It has no labels, by which
+// Services and Deployments select pods.
 func (s *Source) base() corev1.PodTemplateSpec {
 	command := []string{s.Executable} // The entry point of an image may have arguments of its own.
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container, Command: command}}}}
@@ -140,7 +140,7 @@ func (s *Source) base() corev1.PodTemplateSpec {
 		PriorityClassName: from.PriorityClassName, RuntimeClassName: from.RuntimeClassName, SchedulerName: from.SchedulerName,
 		HostAliases: from.HostAliases, DNSPolicy: from.DNSPolicy, DNSConfig: from.DNSConfig,
 	}
-	if from.Affinity != nil && from.Affinity.NodeAffinity != nil { // How replicas of the manager keep apart is not for runs.
+	if from.Affinity != nil && from.Affinity.NodeAffinity != nil { // Not the rules for replicas of the manager.
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: from.Affinity.NodeAffinity}
 	}
 	mounts := slices.DeleteFunc(slices.Clone(c.VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath == apiTokenMount })
@@ -156,8 +156,8 @@ func (s *Source) base() corev1.PodTemplateSpec {
 	return pod
 }
 
-// managerOf returns the manager's container: the one of that name, that which kubectl logs shows, or
-// the first.
+// managerOf returns the manager's container: by its name, by the annotation for kubectl logs, or the
+// first.
 func managerOf(own *corev1.Pod) corev1.Container {
 	for _, name := range []string{Container, own.Annotations["kubectl.kubernetes.io/default-container"]} {
 		for _, c := range own.Spec.Containers {
@@ -191,7 +191,7 @@ func merge(pod corev1.PodTemplateSpec, patch map[string]any) (*corev1.PodTemplat
 	return result, json.Unmarshal(text, result)
 }
 
-// join returns the labels or annotations of both; the stronger ones come last.
+// join returns the labels or annotations of both.
 func join(base, overrides map[string]string) map[string]string {
 	all := maps.Clone(base)
 	if all == nil {

@@ -24,11 +24,11 @@ type Assignment struct {
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
 	Settings  Settings
-	// Chart is the order of a run that chart-exec carries out, as package runner of charts encodes
-	// it; without one the run is Ansible's. Beside it, the Spec only describes the run.
+	// Chart is the order of a run that chart-exec carries out, as chart/runner encodes it; without one
+	// the run is Ansible's. With it, the Spec only describes the run.
 	Chart []byte `json:",omitempty"`
-	// Python proves the manager's Python environment. An agent whose environment is the same need
-	// not prove it again.
+	// Python proves the manager's Python environment. An agent with the same environment need not prove
+	// it again.
 	Python pyenv.Proof
 }
 
@@ -51,7 +51,7 @@ type Events struct {
 	Events []jobevent.Event
 }
 
-// Wanted says that all events below Next were taken.
+// Wanted acknowledges all events below Next.
 type Wanted struct {
 	Next int64
 }
@@ -67,7 +67,7 @@ type Result struct {
 	Events int64
 }
 
-// check returns an error if the result does not say what a run came to.
+// check returns an error if the result has no valid outcome.
 func (r *Result) check() error {
 	switch r.Outcome.Verdict {
 	case content.Succeeded, content.Failed, content.Canceled:
@@ -131,7 +131,7 @@ func (b *boundedEvents) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decode reads one JSON value, after which nothing may follow.
+// decode reads exactly one JSON value.
 func decode(decoder *json.Decoder, into any) error {
 	if err := decoder.Decode(into); err != nil {
 		return err
@@ -145,8 +145,8 @@ func decode(decoder *json.Decoder, into any) error {
 // maxTermination is how much Kubernetes keeps of a container's termination message.
 const maxTermination = 4096
 
-// EncodeTermination returns the result as a termination message. Only the counts are left of the
-// summary, and the outcome's message is cut if need be.
+// EncodeTermination returns the result as a termination message. It keeps only the counts of the summary,
+// and cuts the outcome's message if needed.
 func EncodeTermination(r Result) ([]byte, error) {
 	s := r.Summary
 	r.Summary = jobevent.Summary{
@@ -164,7 +164,7 @@ func EncodeTermination(r Result) ([]byte, error) {
 	return encode(r)
 }
 
-// encode returns JSON in which a text has few escapes.
+// encode returns JSON with few escapes.
 func encode(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -173,8 +173,7 @@ func encode(value any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// DecodeTermination reads a termination message. One that was cut, or that somebody else has
-// written, is an error.
+// DecodeTermination reads a termination message. It returns an error if it was cut, or is not an agent's.
 func DecodeTermination(message []byte) (Result, error) {
 	decoder := json.NewDecoder(bytes.NewReader(message))
 	decoder.DisallowUnknownFields()

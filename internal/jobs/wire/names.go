@@ -8,7 +8,7 @@ const Command = "run-agent"
 // DefaultPort is the port where managers serve agents.
 const DefaultPort = 8445
 
-// Audience is that of the service account token with which an agent acquires its run.
+// Audience is the audience of the service account token with which an agent claims its run.
 const Audience = "ensign.io/run"
 
 // TokenFile and TerminationFile are where the pod of a Job has its token, and the file of its
@@ -48,8 +48,8 @@ const (
 // adopted the run yet. It has done nothing. Its value is the reason, for people.
 const NotLeaderHeader = "Ensign-Not-Leader"
 
-// ChartLeft is the kind of the event by which the run of a chart says what it leaves because that
-// belongs to another release: its Task. All other events say what the run does.
+// ChartLeft is the kind of the event about an object that the run of a chart leaves because it belongs to
+// another release. Its Task is the object. All other events are steps of the run.
 const ChartLeft jobevent.Kind = "ensign_chart_left"
 
 // The most bytes that a manager reads of a body, and the most events: an agent's body of several events has
