@@ -211,8 +211,8 @@ func (r *Reconciler) reportRefusal(ctx, runCtx context.Context, a *attempt) erro
 	return nil
 }
 
-// endLeft deletes the Job of an earlier manager if this CR must not run now, and ends
-// that run if it is live.
+// endLeft deletes the Job of an earlier manager if this CR must not run now, which
+// ends its run.
 func (r *Reconciler) endLeft(ctx context.Context, a *attempt) error {
 	if err := r.Content.Terminate(ctx, string(a.cr.GetUID())); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end the run that an earlier manager began: %w", err)

@@ -93,7 +93,7 @@ func commandText(t *source.Task) string {
 	module, text := source.Plain(t.Module), source.Scalar(commandArgument(t))
 	switch words := strings.Fields(text); {
 	case module == "script" && len(words) > 0:
-		script, _ := os.ReadFile(source.FindFile(t, "files", words[0])) // Another finding tells of a file that is missing.
+		script, _ := os.ReadFile(source.FindFile(t, "files", words[0])) // Another finding reports a missing file.
 		text = string(script)
 	case !slices.Contains([]string{"command", "shell", "raw"}, module) && rights.Module(t) != "k8s_exec":
 		return ""

@@ -47,7 +47,7 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 	for _, path := range slices.Sorted(maps.Keys(lost)) {
 		severity, names := report.Error, lost[path]
 		if strings.HasPrefix(path, "status.") {
-			severity = report.Warning // Perhaps the next run writes it anew.
+			severity = report.Warning // The next run may write it again.
 		}
 		p.add(finding{
 			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this CRD does not have", u.Watch.GVK.Kind, few(names), has(names), path),

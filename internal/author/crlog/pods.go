@@ -71,7 +71,7 @@ func (p Pods) Read(ctx context.Context, object Object, to *Printer) error {
 // later, until the context ends.
 func (p Pods) Follow(ctx context.Context, object Object, to *Printer) error {
 	pods := cache.NewFilteredListWatchFromClient(p.Client.CoreV1().RESTClient(), "pods", p.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = p.Selector })
-	// The watch would try again for ever, without a word.
+	// The watch would retry forever without a message.
 	if _, err := pods.ListWithContext(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return p.explained(err)
 	}

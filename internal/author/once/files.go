@@ -62,7 +62,7 @@ func (f *files) watch(o Options, content []string) error {
 func (f *files) add(root string) error {
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // It went meanwhile, or no run reads it either.
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // It was removed, or runs cannot read it either.
 			return nil
 		case err != nil:
 			return err

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options, c client.Client, bench LocalRunner) err
 		}
 		err := runOnce(ctx, o, &r, bench)
 		if err != nil && !errors.Is(err, ErrFailed) {
-			if r.last == nil || ctx.Err() != nil { // Nothing has ever run: no edit of a role would mend that.
+			if r.last == nil || ctx.Err() != nil { // Nothing has run: an edit of a role would not help.
 				return err
 			}
 			fmt.Fprintln(o.Err, visible.Text(err.Error()))

@@ -27,7 +27,7 @@ type subject struct {
 	notes []string
 }
 
-// reader reads the CR anew for each run.
+// reader reads the CR before each run.
 type reader struct {
 	options Options
 	client  client.Client // nil without a cluster

@@ -251,7 +251,7 @@ func (r *Removal) watchOf(kind metav1.GroupKind) *watches.Watch {
 	return nil
 }
 
-// instances returns all resources of a CRD. A CRD that is not there, or goes meanwhile, has none.
+// instances returns all resources of a CRD. A CRD that does not exist, or is being removed, has none.
 func (r *Removal) instances(ctx context.Context, crd string) ([]metav1.PartialObjectMetadata, error) {
 	gvk, err := r.served(ctx, crd)
 	if isGone(err) {

@@ -138,7 +138,7 @@ func (u update) add(n Needs, scopes []Scope, target *role) error {
 	return u.append(target, added)
 }
 
-// stay returns the rights that roles give by rules that are not written anew.
+// stay returns the rights of roles from rules that are not rewritten.
 func (u update) stay(target *role) map[Right]bool {
 	given := map[Right]bool{}
 	for _, r := range u.roles {

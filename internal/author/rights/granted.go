@@ -16,7 +16,7 @@ type Granted struct {
 	// kept are rights of rules with a comment "# keep": they need no reason.
 	kept map[Right]bool
 	at   map[Right]source.Position
-	// wide are the rights but for those of a role of leader election, which is for the manager's
+	// wide are the rights without those of a role of leader election, which is for the manager's
 	// own namespace. hasLease is set if there is one.
 	wide     map[Right]bool
 	hasLease bool
@@ -88,7 +88,7 @@ func covers(given map[Right]bool, r Right) bool {
 	return false
 }
 
-// surplus returns the rights that are given and not needed, but for those that are kept.
+// surplus returns the rights that are given and not needed, except kept ones.
 func (g Granted) surplus(n Needs) []Right {
 	var found []Right
 	for r := range g.Rights {

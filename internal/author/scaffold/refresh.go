@@ -15,8 +15,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// refresh plans the definition of a kind of the project anew, and the changes that follow in the
-// sample, the role's defaults and Molecule's play. New fields are added. Changes that a person has
+// refresh plans a new definition of a kind of the project, and the resulting changes of the sample,
+// the role's defaults and Molecule's play. New fields are added. Changes that a person has
 // to check are noted with their lines.
 func (k *Kind) refresh(plan *Plan, paths *strings.Replacer) error {
 	definition := paths.Replace("config/crd/bases/APIGROUP_PLURAL.yaml")

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// simple is a template of nothing but a variable or a part of it.
+// simple is a template that has only a variable or a part of it.
 var simple = regexp.MustCompile(`^\{\{\s*(\w+)((?:\.\w+|\[["']\w+["']\])*)\s*\}\}$`)
 
 // choices are templates that are one of two literal texts; withDefault is a variable with a

@@ -76,8 +76,8 @@ func (f *watchedKind) handleChange(before, after *strip.Object, initial bool) {
 }
 
 // writerOf returns the client that changed an object, with the fields that this client alone manages; ""
-// if it is not known, as after a write without a time. Of two clients that wrote in the same second, it is
-// the one that did not write before.
+// if it is not known, as after a write without a time. If two clients wrote in the same second, it is the
+// one that did not write before.
 func writerOf(before, after *strip.Object) string {
 	if before == nil || after == nil || before.Digest == after.Digest || len(after.Writers) == 0 {
 		return ""

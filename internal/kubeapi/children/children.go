@@ -203,10 +203,10 @@ func (c *Children) wakeUp() {
 	}
 }
 
-// Changed is called for a CR that has a changed child or referenced object. what describes the change:
-// "Secret shop/hello-tls changed by cert-manager (data.tls.crt)"; it is "" if only the status of
-// children has changed. current is how many children have become Current for kstatus. The UID is "" if
-// the object does not name it. There may be no such CR.
+// Changed is called for a CR that has a changed child or referenced object. The third argument describes
+// the change: "Secret shop/hello-tls changed by cert-manager (data.tls.crt)"; it is "" if only the
+// status of children has changed. current is how many children have become Current for kstatus. The UID
+// is "" if the object does not name it. There may be no such CR.
 type Changed = func(cr types.NamespacedName, uid types.UID, what string, current int)
 
 // Subscribe returns once the kinds of the record are watched, or after 10 seconds. From then on
