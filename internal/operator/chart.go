@@ -41,7 +41,7 @@ func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) erro
 	if err != nil {
 		return fmt.Errorf("the watch of %s: %w", list[0].GVK.GroupKind(), err)
 	}
-	made.Ready = c.manager.checkLease
+	made.Ready = c.manager.lease.Check
 	c.runner = made
 	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
@@ -18,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -149,7 +148,7 @@ func healthRule(watch watches.Watch) *children.HealthRule {
 // newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the
 // manager's namespace. It returns nil if that namespace is not known.
 func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
-	namespace := m.ownNamespace()
+	namespace := leadership.Namespace(m.election)
 	if namespace == "" {
 		m.options.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the kinds of children: after a restart it watches none until a run writes one. Give --leader-election-namespace")
 		return nil
@@ -158,16 +157,6 @@ func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
 		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
 		Name:   m.recordName("children"),
 	}
-}
-
-// ownNamespace returns the namespace for the objects that outlive the manager; "" if it is not
-// known.
-func (m *Manager) ownNamespace() string {
-	if m.election.LeaderElectionNamespace != "" {
-		return m.election.LeaderElectionNamespace
-	}
-	content, _ := os.ReadFile(podNamespaceFile) // Only a pod has it.
-	return strings.TrimSpace(string(content))
 }
 
 // recordName returns the name of an object in which the manager keeps something.

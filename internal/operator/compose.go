@@ -89,7 +89,7 @@ func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error
 
 // stopper returns the stopper of the manager.
 func (m *Manager) stopper() stopper {
-	return stopper{runs: m.runs, fence: m.lease.fence, release: m.lease.release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping}
+	return stopper{runs: m.runs, fence: m.lease.Fence, release: m.lease.Release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping}
 }
 
 // prepare takes the run directory and prepares the kinds of content.

@@ -18,13 +18,6 @@
 //
 // # Gotchas
 //
-//   - client-go releases a lease after a failed renewal, before it reports the loss: a successor
-//     would start beside runs that have not ended. So LeaderElectionReleaseOnCancel is off, and lease.release
-//     releases the lease at the end of an orderly stop.
-//   - client-go goes on trying to renew when it reads another holder in the lease. The fence
-//     closes at once.
 //   - controller-runtime reports the end of each election as an error. libraryLog leaves it out
 //     during an orderly stop.
-//   - The lease object holds whole seconds: for a lease of 7.5 s, candidates read 7, and the
-//     fence uses 7 too.
 package operator

@@ -28,6 +28,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -69,9 +70,9 @@ const defaultMaxConcurrentJobs = 50
 // runInJobs makes and adds the parts that runs in Jobs need: the informer of Jobs, and the server
 // of their agents. The kinds of content are connected.
 func (c *components) runInJobs() (*jobRuns, error) {
-	namespace := c.ownNamespace()
+	namespace := leadership.Namespace(c.election)
 	if namespace == "" {
-		return nil, electionError("LeaderElectionNamespace", "", "outside of a pod, executor: job needs a namespace for the Jobs")
+		return nil, leadership.ElectionError("LeaderElectionNamespace", "", "outside of a pod, executor: job needs a namespace for the Jobs")
 	}
 	kube, err := kubernetes.NewForConfig(c.client)
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *components) runInJobs() (*jobRuns, error) {
 	log := c.options.Logger.WithName("jobs")
 	j := &jobRuns{
 		source: template.Source{
-			Own: ownPod(ctx, c.options, kube, namespace), Executable: c.options.Executable, Namespace: namespace, Operator: labelValue(shardLease(cmp.Or(c.election.LeaderElectionID, "ensign"), c.shard)),
+			Own: ownPod(ctx, c.options, kube, namespace), Executable: c.options.Executable, Namespace: namespace, Operator: labelValue(leadership.ShardLease(cmp.Or(c.election.LeaderElectionID, "ensign"), c.shard)),
 			ServiceAccount: "default", Key: known.PublicKey(),
 		},
 	}
@@ -98,7 +99,7 @@ func (c *components) runInJobs() (*jobRuns, error) {
 		return nil, err
 	}
 	o := serve.Options{
-		Identity: known, Registry: j.executor, Fence: c.lease.fence, Reviewer: serve.KubeReviewer{Client: direct, Namespace: namespace, Label: template.RunLabel},
+		Identity: known, Registry: j.executor, Fence: c.lease.Fence, Reviewer: serve.KubeReviewer{Client: direct, Namespace: namespace, Label: template.RunLabel},
 		API: c.proxy, Metrics: c.userMetrics, Address: cmp.Or(c.options.JobBindAddress, fmt.Sprintf(":%d", wire.DefaultPort)), Logger: log,
 	}
 	server, err := serve.New(o)
@@ -118,7 +119,7 @@ func (c *components) runInJobs() (*jobRuns, error) {
 // ownPod returns the pod of this manager; nil outside of a cluster.
 func ownPod(ctx context.Context, o config.Options, kube kubernetes.Interface, namespace string) *corev1.Pod {
 	name := o.Env["POD_NAME"]
-	if name == "" && fileExists(podNamespaceFile) {
+	if name == "" && leadership.InPod() {
 		name, _ = os.Hostname() // It is the pod's name, unless the pod says otherwise.
 	}
 	if name == "" {

@@ -22,6 +22,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/hooks"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -56,7 +57,7 @@ type Manager struct {
 	namespaces []string
 	// shard selects the CRs that are this manager's; nil: all.
 	shard      labels.Selector
-	lease      lease
+	lease      leadership.Lease
 	libraryLog libraryLog
 	probes     probes
 	runs       *controller.Attempts
@@ -76,13 +77,13 @@ func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) 
 		return nil, errors.New("a manager needs a rest.Config")
 	}
 	e, err := e.WithDefaults()
-	if err = errors.Join(err, e.Check(), CheckElection(o), config.Of(e, logr.Discard()).CheckEnvironment()); err != nil {
+	if err = errors.Join(err, e.Check(), leadership.CheckElection(o), config.Of(e, logr.Discard()).CheckEnvironment()); err != nil {
 		return nil, err
 	}
 	if e.Registerer == nil {
 		e.Registerer = ctrlmetrics.Registry
 	}
-	shard, err := parseShard(o, e)
+	shard, err := leadership.ParseShard(o, e)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +92,17 @@ func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) 
 	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), shard: shard, libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
 	m.options.WatchesFile, m.python = defaultWatchesFile, &python{}
 	m.probes = newProbes(log, o.LivenessEndpointName, o.ReadinessEndpointName)
-	o.LeaderElectionID = shardLease(o.LeaderElectionID, shard)
-	if m.lease, err = newLease(cfg, o, lossHandlers{stopRuns: m.runs.Stop, endProcesses: m.endProcesses}); err != nil {
+	o.LeaderElectionID = leadership.ShardLease(o.LeaderElectionID, shard)
+	if m.lease, err = leadership.NewLease(cfg, o, leadership.LossHandlers{StopRuns: m.runs.Stop, EndProcesses: m.endProcesses}); err != nil {
 		return nil, err
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "ensign/"+cmp.Or(e.Version, "dev"))
-	cfg = m.lease.fencedConfig(cfg)
-	if m.Manager, err = ctrl.NewManager(cfg, m.lease.electionOptions(library.Logger, o)); err != nil {
+	cfg = m.lease.FencedConfig(cfg)
+	if m.Manager, err = ctrl.NewManager(cfg, m.lease.ElectionOptions(library.Logger, o)); err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	m.lease.setRecorder(m.Manager)
+	m.lease.SetRecorder(m.Manager)
 	m.client = rest.CopyConfig(cfg)
 	m.client.QPS = -1 // The API server has priority and fairness; a limit here would only delay results.
 	return m, nil
@@ -122,7 +123,7 @@ func withDefaults(o ctrl.Options) ctrl.Options {
 		grace = max(grace, minStopTimeout)
 	}
 	o.GracefulShutdownTimeout = &grace
-	return withLeaseTimes(o)
+	return leadership.WithLeaseTimes(o)
 }
 
 // namespacesOf returns the namespaces to which the author's cache is limited; nil means all.

@@ -14,7 +14,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
-	"github.com/ensign-operator/ensign/internal/fence"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
@@ -92,7 +91,7 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 	}
 	c.proxy, err = proxy.New(c.client, proxy.Options{
 		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
-		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.fence,
+		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.Fence,
 		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(),
 		Report: c.takeRevision, ReportPath: order.ReportPath, Logger: c.options.Logger.WithName("proxy"),
 	})
@@ -119,14 +118,6 @@ func (c *components) addServer(server *manager.Server) error {
 	c.undo = append(c.undo, func() { _ = server.Listener.Close() }) // A server that has ended has closed it.
 	if err := c.Add(server); err != nil {
 		return fmt.Errorf("add the %s: %w", server.Name, err)
-	}
-	return nil
-}
-
-// checkLease is called before each run. The lease may be lost meanwhile.
-func (m *Manager) checkLease(context.Context) error {
-	if !m.lease.fence.Held() {
-		return fence.ErrLost
 	}
 	return nil
 }

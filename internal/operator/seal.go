@@ -12,13 +12,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/leadership"
 )
 
 // newSealKeys returns the source of the keys with which the records of releases are sealed: a
 // Secret in the manager's namespace. Where that namespace is not known, the keys are lost at the
 // manager's end.
 func newSealKeys(m *Manager) (chart.Keys, error) {
-	namespace := m.ownNamespace()
+	namespace := leadership.Namespace(m.election)
 	if namespace == "" {
 		m.options.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the key by which it recognizes its releases: after a restart it upgrades each release once. Give --leader-election-namespace")
 		return seal.Temporary(), nil
@@ -35,7 +36,7 @@ func newSealKeys(m *Manager) (chart.Keys, error) {
 // which every shard shares. If that namespace is not known, the store is lost at the manager's end,
 // like the keys.
 func newLedger(m *Manager) (*ledger.Store, error) {
-	namespace := m.ownNamespace()
+	namespace := leadership.Namespace(m.election)
 	if namespace == "" {
 		return &ledger.Store{}, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -97,7 +98,7 @@ func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 
 // addWatches connects the kinds of content, and adds a Supervisor for each watch.
 func (c *components) addWatches(context.Context) error {
-	if err := errors.Join(c.addShard(), c.backends.connect(c)); err != nil {
+	if err := errors.Join(c.joinOthers(), c.backends.connect(c)); err != nil {
 		return err
 	}
 	for _, watch := range c.list {
@@ -114,6 +115,18 @@ func (c *components) addWatches(context.Context) error {
 	}
 	return nil
 }
+
+// joinOthers takes the manager's place beside others of its operator.
+func (c *components) joinOthers() (err error) {
+	c.locks, err = leadership.Member{
+		Config: c.client, Lease: c.lease, Base: c.election.LeaderElectionID, Namespace: leadership.Namespace(c.election), LockPrefix: c.recordName("run-"), Shard: c.shard,
+		Kinds: kindsOf(c.list), Namespaces: c.namespaces, Reader: c.writer, ReportUnmatched: c.counters.SetUnselected, Log: c.options.Logger.WithName("shards"),
+	}.AddTo(c.Manager)
+	return err
+}
+
+// reader returns the reader for live reads of CRs.
+func (c *components) reader() client.Reader { return leadership.Reader(c.writer, c.shard) }
 
 func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Supervisor {
 	o := c.options
@@ -161,7 +174,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Clock:      clock.RealClock{},
 				NoStatus:   noStatus,
 				Began:      time.Now(),
-				Fence:      c.lease.fence.Held,
+				Fence:      c.lease.Fence.Held,
 			}
 		},
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/pkg/ensign"
 )
@@ -58,7 +59,7 @@ their statuses are written. It ends with 1 when something is wrong at the start
 // checkElection checks the options of leader election. The name of the lease may come from a
 // variable, which an error then names.
 func checkElection(o config.Options) error {
-	err := cli.WithFlagNames(operator.CheckElection(controllerOptions(o)))
+	err := cli.WithFlagNames(leadership.CheckElection(controllerOptions(o)))
 	if err == nil || o.LeaderElectionID != "" {
 		return err
 	}

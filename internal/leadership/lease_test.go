@@ -1,4 +1,4 @@
-package operator
+package leadership
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ import (
 )
 
 func electionOptions(duration, deadline time.Duration) ctrl.Options {
-	return withLeaseTimes(ctrl.Options{
+	return WithLeaseTimes(ctrl.Options{
 		LeaderElection: true, LeaderElectionID: "lease", LeaderElectionNamespace: "ns", LeaseDuration: &duration, RenewDeadline: &deadline,
 	})
 }
@@ -45,13 +45,13 @@ func TestLeaseTimes(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			o := electionOptions(test.duration, test.deadline)
-			l, err := newLease(&rest.Config{}, o, lossHandlers{})
+			l, err := NewLease(&rest.Config{}, o, LossHandlers{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			began := fence.Now()
-			l.fence.RecordRenewal(began)
-			left := l.fence.Remaining()
+			l.Fence.RecordRenewal(began)
+			left := l.Fence.Remaining()
 			if *o.RetryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-fence.Now().Sub(began) {
 				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, *o.RetryPeriod, left)
 			}
@@ -61,19 +61,19 @@ func TestLeaseTimes(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	client := &rest.Config{}
-	l, err := newLease(client, ctrl.Options{}, lossHandlers{})
-	if err != nil || l.fence != nil || l.fencedConfig(client) != client {
+	l, err := NewLease(client, ctrl.Options{}, LossHandlers{})
+	if err != nil || l.Fence != nil || l.FencedConfig(client) != client {
 		t.Errorf("want nothing changed, got %+v, %v", l, err)
 	}
 }
 
 func TestTheFenceGuardsAllButTheLock(t *testing.T) {
 	client := &rest.Config{Host: "h", UserAgent: "ensign/test"}
-	l, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{})
+	l, err := NewLease(client, electionOptions(15*time.Second, 10*time.Second), LossHandlers{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := l.fencedConfig(client)
+	behind := l.FencedConfig(client)
 	if behind.Dial == nil || behind.Host != "h" || client.Dial != nil {
 		t.Error("want a copy that dials behind the fence")
 	}
@@ -87,16 +87,16 @@ func TestTheFenceGuardsTheDialerOfTheProgram(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	client := &rest.Config{Host: "h", Dial: func(context.Context, string, string) (net.Conn, error) { return near, nil }}
-	l, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{stopRuns: func() {}, endProcesses: func(time.Duration) {}})
+	l, err := NewLease(client, electionOptions(15*time.Second, 10*time.Second), LossHandlers{StopRuns: func() {}, EndProcesses: func(time.Duration) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.fence.RecordRenewal(fence.Now())
-	c, err := l.fencedConfig(client).Dial(t.Context(), "tcp", "h:1")
+	l.Fence.RecordRenewal(fence.Now())
+	c, err := l.FencedConfig(client).Dial(t.Context(), "tcp", "h:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.fence.RecordLoss()
+	l.Fence.RecordLoss()
 	if _, err := c.Write([]byte{'.'}); !errors.Is(err, fence.ErrLost) {
 		t.Errorf("want %v, got %v", fence.ErrLost, err)
 	}
@@ -104,7 +104,7 @@ func TestTheFenceGuardsTheDialerOfTheProgram(t *testing.T) {
 		t.Errorf("want the program's connection to end, got %v", err)
 	}
 	client.Transport = http.DefaultTransport
-	if _, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{}); err == nil || !strings.Contains(err.Error(), "rest.Config.Transport: ") {
+	if _, err := NewLease(client, electionOptions(15*time.Second, 10*time.Second), LossHandlers{}); err == nil || !strings.Contains(err.Error(), "rest.Config.Transport: ") {
 		t.Errorf("want an error that names the transport, which nothing guards, got %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestTheGraceOfALostLease(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			var told []string
 			ended := make(chan time.Duration, 1)
-			h := lossHandlers{stopRuns: func() { told = append(told, "stop") }, endProcesses: func(grace time.Duration) { ended <- grace }}
+			h := LossHandlers{StopRuns: func() { told = append(told, "stop") }, EndProcesses: func(grace time.Duration) { ended <- grace }}
 			o := h.fenceOptions(electionOptions(15*time.Second, 10*time.Second))
 			now := fence.Now()
 			o.Now = func() fence.Instant { return now }
@@ -314,24 +314,24 @@ func TestRelease(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			lock := &fakeLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: 7}, conflicts: test.conflicts}
-			l := lease{fence: fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})}
-			l.lock = &fencedLock{Interface: lock, fence: l.fence}
-			l.fence.RecordRenewal(fence.Now())
+			l := Lease{Fence: fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})}
+			l.lock = &fencedLock{Interface: lock, fence: l.Fence}
+			l.Fence.RecordRenewal(fence.Now())
 			if test.lose {
-				l.fence.RecordLoss()
+				l.Fence.RecordLoss()
 			}
-			if err := l.release(); err != nil {
+			if err := l.Release(); err != nil {
 				t.Fatal(err)
 			}
 			if lock.record.HolderIdentity != test.want || lock.record.LeaderTransitions != 7 {
 				t.Errorf("want the holder %q, got %+v", test.want, lock.record)
 			}
-			if l.fence.Held() {
+			if l.Fence.Held() {
 				t.Error("want the fence to be closed")
 			}
 		})
 	}
-	if err := (lease{}).release(); err != nil {
+	if err := (Lease{}).Release(); err != nil {
 		t.Errorf("want nothing to be done without leader election, got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package operator
+package leadership
 
 import (
 	"strings"
@@ -44,7 +44,7 @@ func TestShardsOfOptions(t *testing.T) {
 		"shard in (a": {elected, "WatchLabelSelector"},
 		"shard=b":     {ctrl.Options{}, "--leader-elect"},
 	} {
-		shard, err := parseShard(test.o, options.Options{WatchLabelSelector: text})
+		shard, err := ParseShard(test.o, options.Options{WatchLabelSelector: text})
 		if (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) || err == nil && (shard == nil) != (text == "") {
 			t.Errorf("%q: got %v, %v", text, shard, err)
 		}
@@ -54,10 +54,10 @@ func TestShardsOfOptions(t *testing.T) {
 func TestEachShardHasALeaseOfItsOwn(t *testing.T) {
 	names := map[string]bool{}
 	for _, text := range []string{"!shard", "shard=a", "shard=b"} {
-		names[shardLease("op", selector(t, text))] = true
+		names[ShardLease("op", selector(t, text))] = true
 	}
-	names[shardLease("op", nil)] = true
-	if len(names) != 4 || !names["op"] || shardLease("op", selector(t, "a,b")) != shardLease("op", selector(t, "b,a")) {
+	names[ShardLease("op", nil)] = true
+	if len(names) != 4 || !names["op"] || ShardLease("op", selector(t, "a,b")) != ShardLease("op", selector(t, "b,a")) {
 		t.Errorf("got %v", names)
 	}
 }
@@ -99,7 +99,7 @@ func TestTheFirstShardCountsWhatNoneSelects(t *testing.T) {
 	counted := map[string]int{}
 	newCounter := func(text string, holder string, age time.Duration) *unmatchedCounter {
 		c := &unmatchedCounter{
-			leases: leases, base: "op", lease: shardLease("op", selector(t, text)), shard: selector(t, text), reader: labelled("", "a", "b", "typo", "a2"), kinds: []schema.GroupVersionKind{kind},
+			leases: leases, base: "op", lease: ShardLease("op", selector(t, text)), shard: selector(t, text), reader: labelled("", "a", "b", "typo", "a2"), kinds: []schema.GroupVersionKind{kind},
 			report: func(_ schema.GroupVersionKind, n int) { counted[text] = n }, log: logr.Discard(),
 		}
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: c.lease, CreationTimestamp: metav1.Unix(int64(len(counted)), 0)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: new(metav1.NewMicroTime(time.Now().Add(-age)))}}

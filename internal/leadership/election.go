@@ -1,9 +1,10 @@
-package operator
+package leadership
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,15 +23,31 @@ const (
 	minLeaseDuration = 3 * time.Second
 )
 
+// podNamespaceFile is the file that holds the namespace of the manager's pod.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// InPod reports whether this process runs in a pod with a service account.
+func InPod() bool { return fileExists(podNamespaceFile) }
+
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// withLeaseTimes returns the options with the times of the lease that are not given. Between two
+// Namespace returns the namespace for the lease, and for other objects that outlive the manager: that
+// of the options, or else of the pod; "" if it is not known.
+func Namespace(o ctrl.Options) string {
+	if o.LeaderElectionNamespace != "" {
+		return o.LeaderElectionNamespace
+	}
+	content, _ := os.ReadFile(podNamespaceFile) // Only a pod has it.
+	return strings.TrimSpace(string(content))
+}
+
+// WithLeaseTimes returns the options with the times of the lease that are not given. Between two
 // renewals pass 2 s, or less for a short lease, in the proportion 2 to 15 of controller-runtime's
 // defaults.
-func withLeaseTimes(o ctrl.Options) ctrl.Options {
+func WithLeaseTimes(o ctrl.Options) ctrl.Options {
 	duration, deadline, retry := defaultLeaseDuration, defaultRenewDeadline, defaultRetryPeriod
 	if o.LeaseDuration != nil {
 		duration = *o.LeaseDuration
@@ -57,8 +74,8 @@ func checkElection(o ctrl.Options, exists func(path string) bool) error {
 	if !o.LeaderElection {
 		return nil
 	}
-	errs := []error{checkLeaseTimes(withLeaseTimes(o))}
-	fail := func(field, value, message string) { errs = append(errs, electionError(field, value, message)) }
+	errs := []error{checkLeaseTimes(WithLeaseTimes(o))}
+	fail := func(field, value, message string) { errs = append(errs, ElectionError(field, value, message)) }
 	if o.LeaderElectionReleaseOnCancel {
 		fail("LeaderElectionReleaseOnCancel", "true", "leave it false: the manager releases the lease itself when all runs have ended. client-go would also release it after a failed renewal, and another manager would start while runs still execute")
 	}
@@ -86,15 +103,16 @@ func checkLeaseTimes(o ctrl.Options) error {
 	minDeadline := time.Duration(leaderelection.JitterFactor * float64(*o.RetryPeriod))
 	switch duration, deadline := *o.LeaseDuration, *o.RenewDeadline; {
 	case duration < minLeaseDuration:
-		return electionError("LeaseDuration", duration.String(), fmt.Sprintf("too short to renew in: take %s or more", minLeaseDuration))
+		return ElectionError("LeaseDuration", duration.String(), fmt.Sprintf("too short to renew in: take %s or more", minLeaseDuration))
 	case deadline >= duration:
-		return electionError("RenewDeadline", deadline.String(), fmt.Sprintf("must be less than ctrl.Options.LeaseDuration=%s", duration))
+		return ElectionError("RenewDeadline", deadline.String(), fmt.Sprintf("must be less than ctrl.Options.LeaseDuration=%s", duration))
 	case deadline <= minDeadline:
-		return electionError("RenewDeadline", deadline.String(), fmt.Sprintf("too short: take more than %s", minDeadline))
+		return ElectionError("RenewDeadline", deadline.String(), fmt.Sprintf("too short: take more than %s", minDeadline))
 	}
 	return nil
 }
 
-func electionError(field, value, message string) error {
+// ElectionError returns the error of a field of ctrl.Options.
+func ElectionError(field, value, message string) error {
 	return &options.Error{Field: "ctrl.Options." + field, Value: value, Err: errors.New(message)}
 }

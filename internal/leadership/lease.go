@@ -1,4 +1,4 @@
-package operator
+package leadership
 
 import (
 	"context"
@@ -24,32 +24,29 @@ import (
 // releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 3 * time.Second
 
-// podNamespaceFile is the file that holds the namespace of the manager's pod.
-const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// lease is the manager's part in leader election. Without leader election, lock and fence
-// are nil; a nil fence is always open.
-type lease struct {
-	fence *fence.Fence
+// Lease is the manager's part in leader election. Without leader election, its zero value.
+type Lease struct {
+	// Fence is nil without leader election: a nil fence is always open.
+	Fence *fence.Fence
 	lock  *fencedLock
 }
 
-// lossHandlers are called when the lease is lost.
-type lossHandlers struct {
-	// stopRuns ends all runs and lets no other begin.
-	stopRuns func()
-	// endProcesses sends all processes of runs TERM at once, and KILL after grace.
-	endProcesses func(grace time.Duration)
+// LossHandlers are called when the lease is lost.
+type LossHandlers struct {
+	// StopRuns ends all runs and lets no other begin.
+	StopRuns func()
+	// EndProcesses sends all processes of runs TERM at once, and KILL after grace.
+	EndProcesses func(grace time.Duration)
 }
 
-// newLease prepares leader election if the options ask for it. checkElection has passed, and
-// withLeaseTimes has set the times.
-func newLease(client *rest.Config, o ctrl.Options, h lossHandlers) (l lease, err error) {
+// NewLease prepares leader election if the options ask for it. CheckElection has passed, and
+// WithLeaseTimes has set the times.
+func NewLease(client *rest.Config, o ctrl.Options, h LossHandlers) (l Lease, err error) {
 	if !o.LeaderElection {
-		return lease{}, nil
+		return Lease{}, nil
 	}
 	if client.Transport != nil {
-		return lease{}, &options.Error{Field: "rest.Config.Transport", Err: errors.New("with leader election the manager needs connections of its own, which end when the lease is lost: set Dial instead")}
+		return Lease{}, &options.Error{Field: "rest.Config.Transport", Err: errors.New("with leader election the manager needs connections of its own, which end when the lease is lost: set Dial instead")}
 	}
 	if o.LeaderElectionConfig != nil {
 		client = o.LeaderElectionConfig
@@ -65,25 +62,25 @@ func newLease(client *rest.Config, o ctrl.Options, h lossHandlers) (l lease, err
 		LeaderLabels:               o.LeaderElectionLabels,
 	})
 	if err != nil {
-		return lease{}, fmt.Errorf("prepare leader election: %w", err)
+		return Lease{}, fmt.Errorf("prepare leader election: %w", err)
 	}
-	l.fence = fence.New(h.fenceOptions(o))
-	l.lock.fence = l.fence
+	l.Fence = fence.New(h.fenceOptions(o))
+	l.lock.fence = l.Fence
 	return l, nil
 }
 
-// electionOptions returns the options of a controller-runtime manager with this lease. Its probes
-// are served by this package.
-func (l lease) electionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
-	o.Logger, o.HealthProbeBindAddress, o.PprofBindAddress = log, "0", "" // The manager serves both itself.
+// ElectionOptions returns the options of a controller-runtime manager with this lease. Its own
+// servers for probes and profiles are off.
+func (l Lease) ElectionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
+	o.Logger, o.HealthProbeBindAddress, o.PprofBindAddress = log, "0", "" // Package operator serves both.
 	if l.lock != nil {
 		o.LeaderElectionResourceLockInterface, o.LeaderElectionConfig = l.lock, nil
 	}
 	return o
 }
 
-// setRecorder sets the recorder for the Events of the lock.
-func (l lease) setRecorder(p recorder.Provider) {
+// SetRecorder sets the recorder for the Events of the lock.
+func (l Lease) SetRecorder(p recorder.Provider) {
 	if l.lock != nil {
 		l.lock.recorder = p
 	}
@@ -93,7 +90,7 @@ func (l lease) setRecorder(p recorder.Provider) {
 // the moment at which another replica may lead. Half of this time passes between TERM and
 // KILL; the other half is for delays. The grace time of an orderly stop would be too long,
 // also for runs that such a stop is ending already.
-func (h lossHandlers) fenceOptions(o ctrl.Options) fence.Options {
+func (h LossHandlers) fenceOptions(o ctrl.Options) fence.Options {
 	settings := fence.Options{
 		// The lease object holds whole seconds, which other candidates read.
 		LeaseDuration: o.LeaseDuration.Truncate(time.Second),
@@ -101,33 +98,33 @@ func (h lossHandlers) fenceOptions(o ctrl.Options) fence.Options {
 	}
 	grace := settings.Margin() / 2
 	settings.OnLost = func(late time.Duration) {
-		h.stopRuns()
-		go h.endProcesses(grace - late)
+		h.StopRuns()
+		go h.EndProcesses(grace - late)
 	}
 	return settings
 }
 
-// fencedConfig returns a configuration whose connections end when the lease is lost. The
+// FencedConfig returns a configuration whose connections end when the lease is lost. The
 // lock of leader election does not use it, because it releases the lease after the fence
 // has closed.
-func (l lease) fencedConfig(client *rest.Config) *rest.Config {
-	if l.fence == nil {
+func (l Lease) FencedConfig(client *rest.Config) *rest.Config {
+	if l.Fence == nil {
 		return client
 	}
 	client = rest.CopyConfig(client)
 	if client.Dial == nil {
-		client.Dial = l.fence.Dial
+		client.Dial = l.Fence.Dial
 	} else {
-		client.Dial = l.fence.Guard(client.Dial)
+		client.Dial = l.Fence.Guard(client.Dial)
 	}
 	return client
 }
 
-// release releases the lease, so that the next leader need not wait until it expires. Every
+// Release releases the lease, so that the next leader need not wait until it expires. Every
 // run must have ended: the release is this process's last request to the API. A lease that
 // is not surely held is not released.
-func (l lease) release() error {
-	if !l.fence.Close() {
+func (l Lease) Release() error {
+	if !l.Fence.Close() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
@@ -145,6 +142,14 @@ func (l lease) release() error {
 	})
 	if err != nil {
 		return fmt.Errorf("release the lease: %w", err)
+	}
+	return nil
+}
+
+// Check returns an error if the lease may be lost.
+func (l Lease) Check(context.Context) error {
+	if !l.Fence.Held() {
+		return fence.ErrLost
 	}
 	return nil
 }
