@@ -7,7 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
+	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/jobs/agent"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
@@ -64,21 +65,11 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 	}
 	end = func() error { return errors.Join(dirs.close(), os.RemoveAll(dir)) }
 	if len(a.Chart) > 0 {
-		charts, err := newChartRunner(o, dirs)
-		return chartAgent{charts, a.Chart}, end, err
+		r, err := charts.NewAgent(o, a.Chart, dirs.root, dirs.reaper)
+		return r, end, err
 	}
-	env, err := findPython(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	checker, err := newChecker(env, pyenv.Info{})
-	if err != nil {
-		return nil, nil, err
-	}
-	checker.Accept(a.Python)
-	r := newRunner(o, o.SearchPaths(), env, dirs)
-	r.Ready = checker.Check
-	return r, end, nil
+	r, err := ansible.NewAgent(ctx, o, a.Python, dirs.root, dirs.reaper)
+	return r, end, err
 }
 
 // agentOptions returns the options of a manager with these settings that has one run, in runDir.

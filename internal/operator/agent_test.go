@@ -77,3 +77,15 @@ func TestAnAgentThatAPersonStartsSaysWhatItIsFor(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A pod whose image has no chart-exec says so, and leaves nothing.
+func TestAnAgentWithoutChartExecSaysSo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	_, _, err := newAgentRunner(t.Context(), wire.Assignment{Settings: jobSettings(config.Of(options.Options{Dir: t.TempDir()}, logr.Discard()), false), Chart: []byte("{}")}, nil, logr.Discard())
+	if err == nil || !strings.Contains(err.Error(), "chart-exec") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}

@@ -38,7 +38,7 @@ type backends []backend
 // newBackends returns the backends for the watches. A watch belongs to the first backend that
 // claims it.
 func newBackends(m *Manager, list []Watch) backends {
-	all := backends{&customBackend{}, &chartBackend{manager: m}, &ansibleBackend{options: m.options, python: m.python, ready: m.lease.Check}}
+	all := backends{&customBackend{}, newChartBackend(m), newAnsibleBackend(m)}
 	var needed backends
 	for _, one := range all {
 		if len(all.share(one, list)) > 0 {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/chart/ledger"
+	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
@@ -58,8 +58,8 @@ type components struct {
 	writer   client.Client
 	locks    controller.RunLocks
 	events   events.EventRecorder
-	// ledger has the known releases of charts.
-	ledger *ledger.Store
+	// records are those of the releases of charts.
+	records *charts.Records
 	// undo releases the resources that compose took, the last first.
 	undo []func()
 

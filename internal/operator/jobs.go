@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
@@ -55,7 +56,7 @@ func (c *components) inJobsOf(w watches.Watch, assignment wire.Assignment) (_ *e
 type jobRunner struct {
 	*executor.Runner
 
-	local ansibleRunner
+	local engine.Runner
 }
 
 // Remove implements engine.Runner.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -15,7 +16,7 @@ import (
 // loadContent reads the watches file and finds the content of its watches. Only for roles and
 // playbooks does it look for the Python environment, which may have collections. Where there is
 // none, it returns the faults of the file that are certain without it.
-func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Watch, error) {
+func loadContent(ctx context.Context, o config.Options, p *ansible.Python) ([]watches.Watch, error) {
 	kinds, faults := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
 	search, err := contentSearch(ctx, o, p, slices.ContainsFunc(kinds, isAnsible))
 	switch {
@@ -29,12 +30,12 @@ func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Wa
 
 // contentSearch returns where content is searched. withPython adds the collections of the Python
 // environment.
-func contentSearch(ctx context.Context, o config.Options, p *python, withPython bool) (watches.Search, error) {
+func contentSearch(ctx context.Context, o config.Options, p *ansible.Python, withPython bool) (watches.Search, error) {
 	o = o.WithAnsibleSettings()
 	paths := o.SearchPaths()
 	collections := slices.Concat(paths.DefaultCollections, paths.Collections)
 	if withPython {
-		_, info, err := p.find(ctx, o)
+		_, info, err := p.Find(ctx, o)
 		if err != nil {
 			return watches.Search{}, err
 		}

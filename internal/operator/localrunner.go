@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,10 +11,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
-	"github.com/ensign-operator/ensign/internal/chart/ledger"
-	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
@@ -25,7 +26,7 @@ import (
 // warm runs, and the API proxy.
 type LocalRunner struct {
 	options config.Options
-	ansible *ansibleBackend
+	ansible *ansible.Backend
 	charts  map[schema.GroupVersionKind]*chart.Engine
 	watches []watches.Watch
 	dirs    runDirs
@@ -43,7 +44,7 @@ type LocalRunner struct {
 // NewLocalRunner proves, as a manager does, that the Python environment does not evaluate text of
 // CRs. c and server are its access to the API server. The caller closes the LocalRunner when all runs have ended.
 func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, server *rest.Config) (*LocalRunner, error) {
-	p := &python{}
+	p := &ansible.Python{}
 	list, err := loadContent(ctx, o, p)
 	if err != nil {
 		return nil, err
@@ -52,25 +53,20 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 	if b.dirs, err = openRunDirs(o); err != nil {
 		return nil, err
 	}
-	var its []Watch
-	for _, w := range list {
-		if own := (Watch{Watch: w}); b.ansible.claims(own) {
-			its = append(its, own)
-		}
-	}
+	its := slices.DeleteFunc(slices.Clone(list), func(w watches.Watch) bool { return !isAnsible(w) })
 	if len(its) == 0 {
 		return b, nil
 	}
-	if err := b.ansible.prepare(ctx, its, b.dirs); err != nil {
+	if err := b.ansible.Prepare(ctx, its, b.dirs.root, b.dirs.reaper); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	b.ansible.runner.Prepare()
+	b.ansible.PrepareRuns()
 	return b, nil
 }
 
-func newLocalRunner(o config.Options, list []watches.Watch, p *python, c client.Client, server *rest.Config) *LocalRunner {
+func newLocalRunner(o config.Options, list []watches.Watch, p *ansible.Python, c client.Client, server *rest.Config) *LocalRunner {
 	return &LocalRunner{
-		options: o, watches: list, ansible: &ansibleBackend{options: o, python: p}, charts: map[schema.GroupVersionKind]*chart.Engine{},
+		options: o, watches: list, ansible: &ansible.Backend{Options: o, Python: p}, charts: map[schema.GroupVersionKind]*chart.Engine{},
 		client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {},
 	}
 }
@@ -79,14 +75,14 @@ func newLocalRunner(o config.Options, list []watches.Watch, p *python, c client.
 func (b *LocalRunner) Close() error {
 	b.endProxies()
 	b.served.Wait()
-	return errors.Join(b.ansible.close(), b.dirs.close())
+	return errors.Join(b.ansible.Close(), b.dirs.close())
 }
 
 // Watches returns the watches, with their content.
 func (b *LocalRunner) Watches() []watches.Watch { return b.watches }
 
 // ContentPaths returns the files and directories that runs may read.
-func (b *LocalRunner) ContentPaths() []string { return b.ansible.content }
+func (b *LocalRunner) ContentPaths() []string { return b.ansible.ContentPaths() }
 
 // Reconciler returns a Reconciler for RunOnce, whose runs are observed by
 // observer. owned is false for CRs that the API server does not have: the objects that their runs
@@ -100,8 +96,8 @@ func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engin
 	if isChart(watch) {
 		runs, err = b.chart(watch)
 	} else {
-		b.ansible.observers = []engine.Observer{observer}
-		runs, err = b.ansible.engine(Watch{Watch: watch})
+		b.ansible.Observe(observer)
+		runs = b.ansible.Engine(watch)
 	}
 	if err != nil {
 		return nil, err
@@ -119,17 +115,12 @@ func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engin
 	}, nil
 }
 
-// chart returns the engine for the releases of a watch. Like a manager that knows no namespace of its own, it keeps
-// neither ledger nor keys.
+// chart returns the engine for the releases of a watch.
 func (b *LocalRunner) chart(watch watches.Watch) (*chart.Engine, error) {
 	if known := b.charts[watch.GVK]; known != nil {
 		return known, nil
 	}
-	runs, err := newChartRunner(b.options, b.dirs)
-	if err != nil {
-		return nil, err
-	}
-	made, err := chart.New(watch, chartRunner{runs}, b.client.RESTMapper(), seal.Temporary(), &ledger.Store{})
+	made, err := charts.NewEngine(b.options, watch, b.client.RESTMapper(), b.dirs.root, b.dirs.reaper)
 	b.charts[watch.GVK] = made
 	return made, err
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/hooks"
@@ -63,7 +64,7 @@ type Manager struct {
 	runs       *controller.Attempts
 	// reaper ends the processes of runs; nil before Start.
 	reaper atomic.Pointer[proctree.Reaper]
-	python *python
+	python *ansible.Python
 	grace  time.Duration
 
 	mu      sync.Mutex
@@ -90,7 +91,7 @@ func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) 
 	o = withDefaults(o)
 	library, log := splitLog(o.Logger)
 	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), shard: shard, libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
-	m.options.WatchesFile, m.python = defaultWatchesFile, &python{}
+	m.options.WatchesFile, m.python = defaultWatchesFile, &ansible.Python{}
 	m.probes = newProbes(log, o.LivenessEndpointName, o.ReadinessEndpointName)
 	o.LeaderElectionID = leadership.ShardLease(o.LeaderElectionID, shard)
 	if m.lease, err = leadership.NewLease(cfg, o, leadership.LossHandlers{StopRuns: m.runs.Stop, EndProcesses: m.endProcesses}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
@@ -38,7 +39,7 @@ func NewPreviewer(o config.Options, c client.Client, server *rest.Config) (*Loca
 	if err != nil {
 		return nil, err
 	}
-	b := newLocalRunner(o, list, &python{}, c, server)
+	b := newLocalRunner(o, list, &ansible.Python{}, c, server)
 	b.dirs, err = openRunDirs(o)
 	return b, err
 }

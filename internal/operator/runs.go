@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ensign-operator/ensign/internal/chart/order"
+	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -86,14 +87,14 @@ func logOptions(o config.Options) eventlog.Options {
 
 // serveRuns makes and adds the API proxy of runs.
 func (c *components) serveRuns(ctx context.Context) (err error) {
-	if c.ledger, err = newLedger(c.Manager); err != nil {
+	if c.records, err = charts.NewRecords(c.client, leadership.Namespace(c.election), c.recordName("")); err != nil {
 		return err
 	}
 	c.proxy, err = proxy.New(c.client, proxy.Options{
 		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
 		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.Fence,
 		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(),
-		Report: c.takeRevision, ReportPath: order.ReportPath, Logger: c.options.Logger.WithName("proxy"),
+		Report: c.records.Report, ReportPath: charts.ReportPath, Logger: c.options.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return err

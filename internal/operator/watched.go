@@ -186,7 +186,7 @@ func (c *components) recorded(watch watches.Watch) func(context.Context) (map[ty
 		return nil
 	}
 	return func(ctx context.Context) (map[types.NamespacedName]types.UID, error) {
-		return c.ledger.CRs(ctx, watch.GVK.GroupKind())
+		return c.records.CRs(ctx, watch.GVK.GroupKind())
 	}
 }
 

@@ -1,4 +1,4 @@
-package operator
+package backend
 
 import (
 	"github.com/go-logr/logr"

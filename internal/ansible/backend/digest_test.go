@@ -1,4 +1,4 @@
-package operator
+package backend
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 )
 
 func TestWhereTemplatesAreLookedFor(t *testing.T) {
-	a := ansibleBackend{watches: []watches.Watch{
+	a := Backend{watches: []watches.Watch{
 		{Content: watches.Content{Role: "one", RolesPath: "/roles"}, Finalizer: &watches.Finalizer{Content: watches.Content{Playbook: "/plays/bye.yml"}}},
 		{Content: watches.Content{Role: "two", RolesPath: "/roles"}},
 		{Content: watches.Content{Role: "my.own.three"}},
@@ -44,18 +44,18 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "plays/.gitignore"), []byte("*.log\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	state := func() (*watches.Watch, *ansibleBackend) {
+	state := func() (*watches.Watch, *Backend) {
 		watch := watches.Watch{
 			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},
 			Content:   watches.Content{Role: "mine", RolesPath: filepath.Join(dir, "roles")},
 			Finalizer: &watches.Finalizer{Name: "f", Content: watches.Content{Playbook: filepath.Join(dir, "plays/bye.yml")}},
 		}
-		a := &ansibleBackend{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}, runDir: filepath.Join(dir, "plays/runs")}
+		a := &Backend{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}, runDir: filepath.Join(dir, "plays/runs")}
 		return &a.watches[0], a
 	}
-	digest := func(a *ansibleBackend) string {
+	digest := func(b *Backend) string {
 		t.Helper()
-		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")}, []string{filepath.Join(dir, "ansible.cfg")})
+		digests, err := b.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")}, []string{filepath.Join(dir, "ansible.cfg")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,8 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		}
 	}
 	edited := ""
-	edit := func(name string) func(*watches.Watch, *ansibleBackend) {
-		return func(*watches.Watch, *ansibleBackend) {
+	edit := func(name string) func(*watches.Watch, *Backend) {
+		return func(*watches.Watch, *Backend) {
 			edited = name
 			write(name, "[x]")
 		}
@@ -80,21 +80,21 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	_, before := state()
 	want := digest(before)
 	for name, test := range map[string]struct {
-		change func(*watches.Watch, *ansibleBackend)
+		change func(*watches.Watch, *Backend)
 		same   bool
 	}{
-		"nothing":               {func(*watches.Watch, *ansibleBackend) {}, true},
-		"the line of the entry": {func(w *watches.Watch, _ *ansibleBackend) { w.Line = 9 }, true},
-		"what no run has another result for": {func(w *watches.Watch, _ *ansibleBackend) {
+		"nothing":               {func(*watches.Watch, *Backend) {}, true},
+		"the line of the entry": {func(w *watches.Watch, _ *Backend) { w.Line = 9 }, true},
+		"what no run has another result for": {func(w *watches.Watch, _ *Backend) {
 			w.MaxConcurrentReconciles, w.MaxRunnerArtifacts, w.Warm = 7, 7, true
 		}, true},
 		"a file that no run reads": {edit("elsewhere"), true},
 		"a file of an installed collection, which its manifest stands for": {edit("coll/ansible_collections/a/installed/plugins/x.py"), true},
 		"an installed collection, which content may name":                  {edit("coll/ansible_collections/a/installed/MANIFEST.json"), false},
 		"a checkout of a collection":                                       {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), false},
-		"a variable":                                                       {func(w *watches.Watch, _ *ansibleBackend) { w.Vars = map[string]any{"a": "c"} }, false},
-		"the selector":                                                     {func(w *watches.Watch, _ *ansibleBackend) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
-		"a role of another name":                                           {func(w *watches.Watch, _ *ansibleBackend) { w.Content.Role = "other" }, false},
+		"a variable":                                                       {func(w *watches.Watch, _ *Backend) { w.Vars = map[string]any{"a": "c"} }, false},
+		"the selector":                                                     {func(w *watches.Watch, _ *Backend) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
+		"a role of another name":                                           {func(w *watches.Watch, _ *Backend) { w.Content.Role = "other" }, false},
 		"the role":                                                         {edit("roles/mine/tasks/main.yml"), false},
 		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
 		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
@@ -103,7 +103,7 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		"what lies beside a playbook":                                      {edit("plays/more.yml"), false},
 		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
 		"Ansible's settings":                                               {edit("ansible.cfg"), false},
-		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleBackend) { a.info.Digest = "newer" }, false},
+		"the Python environment":                                           {func(_ *watches.Watch, b *Backend) { b.info.Digest = "newer" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch, a := state()
@@ -142,8 +142,8 @@ func TestChangedFilesAreNamedOnce(t *testing.T) {
 		if err := errors.Join(os.WriteFile(role, []byte(text), 0o600), os.Chtimes(role, changed, changed), os.Chtimes(filepath.Dir(role), changed, changed)); err != nil {
 			t.Fatal(err)
 		}
-		a := ansibleBackend{runDir: runs, content: []string{dir}, watches: []watches.Watch{{Content: watches.Content{Role: "r", RolesPath: dir}, Selector: labels.Everything()}}}
-		a.options.Logger = funcr.New(func(_, line string) { said += line }, funcr.Options{})
+		a := Backend{runDir: runs, content: []string{dir}, watches: []watches.Watch{{Content: watches.Content{Role: "r", RolesPath: dir}, Selector: labels.Everything()}}}
+		a.Options.Logger = funcr.New(func(_, line string) { said += line }, funcr.Options{})
 		var err error
 		if a.digests, err = a.digestWatches(nil, nil, nil); err != nil {
 			t.Fatal(err)

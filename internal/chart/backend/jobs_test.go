@@ -1,4 +1,4 @@
-package operator
+package backend
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -32,19 +32,19 @@ done
 func TestAnAgentCarriesOutTheOrderOfAChart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	o := config.Of(options.Options{Executable: filepath.Join(dir, "manager"), RunDir: filepath.Join(dir, "runs")}, logr.Discard())
-	dirs, err := openRunDirs(o)
+	o := config.Of(options.Options{Executable: filepath.Join(dir, "manager")}, logr.Discard())
+	root, reaper, err := process.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = dirs.close() }()
-	if _, err := newChartRunner(o, dirs); err == nil || !strings.Contains(err.Error(), "chart-exec") {
+	defer func() { _ = root.Close() }()
+	if _, err := newRunner(o, root, reaper); err == nil || !strings.Contains(err.Error(), "chart-exec") {
 		t.Errorf("without the program: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "chart-exec"), []byte(playedChartExec), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newChartRunner(o, dirs)
+	r, err := newRunner(o, root, reaper)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,29 +57,17 @@ func TestAnAgentCarriesOutTheOrderOfAChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := chartAgent{r, encoded}.Run(t.Context(), described(spec), said(spec))
+	result := (&Agent{r, encoded}).Run(t.Context(), described(spec), said(spec))
 	if result.Outcome.Verdict != content.Succeeded || result.Started.IsZero() || result.Ended.IsZero() {
 		t.Errorf("got %+v", result)
 	}
 	if want := []string{"working upgrade", "left ConfigMap a/b"}; !slices.Equal(told, want) {
 		t.Errorf("got %q, want %q", told, want)
 	}
-	if got := chartResult(ansible.Result{Outcome: result.Outcome, Remote: true}); got.Account.Start != jobevent.StartJob || got.Outcome != result.Outcome {
+	if got := resultOf(ansible.Result{Outcome: result.Outcome, Remote: true}); got.Account.Start != jobevent.StartJob || got.Outcome != result.Outcome {
 		t.Errorf("got %+v", got)
 	}
-	if result := (chartAgent{r, []byte("no order")}).Run(t.Context(), described(spec), said(spec)); result.Outcome.Reason != content.ReasonRunnerCrashed || result.Ended.IsZero() {
+	if result := (&Agent{r, []byte("no order")}).Run(t.Context(), described(spec), said(spec)); result.Outcome.Reason != content.ReasonRunnerCrashed || result.Ended.IsZero() {
 		t.Errorf("got %+v", result)
-	}
-}
-
-// A pod whose image has no chart-exec says so, and leaves nothing.
-func TestAnAgentWithoutChartExecSaysSo(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	_, _, err := newAgentRunner(t.Context(), wire.Assignment{Settings: jobSettings(config.Of(options.Options{Dir: t.TempDir()}, logr.Discard()), false), Chart: []byte("{}")}, nil, logr.Discard())
-	if err == nil || !strings.Contains(err.Error(), "chart-exec") {
-		t.Errorf("got %v", err)
-	}
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
 	}
 }

@@ -1,4 +1,4 @@
-package operator
+package backend
 
 import (
 	"context"
@@ -9,60 +9,63 @@ import (
 	ansible "github.com/ensign-operator/ensign/internal/ansible/runner"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/jobs/executor"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// chartJobs carries out orders in Jobs, whose agents send the messages of chart-exec as job events.
+// inJobs carries out orders in Jobs, whose agents send the messages of chart-exec as job events.
 // A manager that carried them out itself before has left files.
-type chartJobs struct {
-	chartRunner
+type inJobs struct {
+	local
 
 	jobs *executor.Runner
 }
 
-var _ chart.Remote = chartJobs{}
+var _ chart.Remote = inJobs{}
 
 // RunRemote implements chart.Remote.
-func (c chartJobs) RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result {
+func (c inJobs) RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result {
 	order, err := spec.Encode()
 	if err != nil {
 		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, err)}
 	}
 	jobs := *c.jobs
 	jobs.Assignment.Chart = order
-	return chartResult(jobs.RunRemote(ctx, described(spec), attempt, said(spec)))
+	return resultOf(jobs.RunRemote(ctx, described(spec), attempt, said(spec)))
 }
 
 // Resume implements chart.Remote.
-func (c chartJobs) Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result {
+func (c inJobs) Resume(ctx context.Context, spec runner.Spec, attempt process.Attempt) *content.Result {
 	earlier := c.jobs.Resume(ctx, described(spec), attempt, said(spec))
 	if earlier == nil {
 		return nil
 	}
-	result := chartResult(*earlier)
+	result := resultOf(*earlier)
 	result.Account.Duration = max(0, earlier.Ended.Sub(earlier.Started)) // An earlier manager began it, on a machine with another clock.
 	return &result
 }
 
 // HasEarlier implements chart.Remote.
-func (c chartJobs) HasEarlier(ctx context.Context, uid string, attempt process.Attempt) bool {
+func (c inJobs) HasEarlier(ctx context.Context, uid string, attempt process.Attempt) bool {
 	return c.jobs.HasEarlier(ctx, uid, attempt)
 }
 
 // ResultStored implements chart.Remote.
-func (c chartJobs) ResultStored(uid string) { c.jobs.ResultStored(uid) }
+func (c inJobs) ResultStored(uid string) { c.jobs.ResultStored(uid) }
 
 // Terminate implements chart.Remote.
-func (c chartJobs) Terminate(ctx context.Context, uid string) error {
+func (c inJobs) Terminate(ctx context.Context, uid string) error {
 	return c.jobs.Terminate(ctx, uid)
 }
 
 // Remove implements chart.Runner.
-func (c chartJobs) Remove(uid string) error {
-	return errors.Join(c.jobs.Remove(uid), c.chartRunner.Remove(uid))
+func (c inJobs) Remove(uid string) error {
+	return errors.Join(c.jobs.Remove(uid), c.local.Remove(uid))
 }
 
 // described returns the description of the run.
@@ -81,19 +84,25 @@ func said(spec runner.Spec) func(jobevent.Event) {
 	}
 }
 
-func chartResult(r ansible.Result) content.Result {
+func resultOf(r ansible.Result) content.Result {
 	return content.Result{Outcome: r.Outcome, Detached: r.Detached, Account: content.Account{Start: r.Start()}}
 }
 
-// chartAgent carries out the order in the pod of a Job.
-type chartAgent struct {
+// Agent carries out an order in the pod of a Job.
+type Agent struct {
 	*runner.Runner
 
 	order []byte
 }
 
-// Run implements agent.Runner.
-func (c chartAgent) Run(ctx context.Context, run ansible.Spec, observe func(jobevent.Event)) ansible.Result {
+// NewAgent returns the Agent for the order, which the manager has encoded.
+func NewAgent(o config.Options, order []byte, root *rundir.Root, reaper *proctree.Reaper) (*Agent, error) {
+	r, err := newRunner(o, root, reaper)
+	return &Agent{r, order}, err
+}
+
+// Run is that of a Runner in package jobs/agent.
+func (c *Agent) Run(ctx context.Context, run ansible.Spec, observe func(jobevent.Event)) ansible.Result {
 	result := ansible.Result{Started: time.Now()}
 	spec, err := runner.Decode(c.order)
 	if err != nil {
