@@ -4,6 +4,7 @@ import (
 	"context"
 
 	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
+	jobs "github.com/ensign-operator/ensign/internal/jobs/backend"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -50,12 +51,9 @@ func (a *ansibleBackend) connect(c *components) error {
 // engine returns the engine that runs the role or playbook of the watch.
 func (a *ansibleBackend) engine(w Watch) (content.Engine, error) {
 	e := a.Engine(w.Watch)
-	if w.Job != nil {
-		remote, err := a.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(a.Options, a.all.userMetrics != nil), Python: a.Proof()})
-		if err != nil {
-			return nil, err
-		}
-		e.Runner = jobRunner{remote, e.Runner}
+	runs, err := a.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(a.Options, a.all.userMetrics != nil), Python: a.Proof()})
+	if runs != nil {
+		e.Runner = jobs.Beside(e.Runner, runs)
 	}
-	return e, nil
+	return e, err
 }

@@ -7,7 +7,6 @@ import (
 
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
-	"github.com/ensign-operator/ensign/internal/jobs/executor"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -42,14 +41,12 @@ func (c *chartBackend) connect(all *components) error {
 }
 
 // engine returns the engine for the releases of the watch.
-func (c *chartBackend) engine(w Watch) (_ content.Engine, err error) {
-	var jobs *executor.Runner
-	if w.Job != nil {
-		if jobs, err = c.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(c.Options, false)}); err != nil {
-			return nil, err
-		}
+func (c *chartBackend) engine(w Watch) (content.Engine, error) {
+	runs, err := c.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(c.Options, false)})
+	if err != nil {
+		return nil, err
 	}
-	return c.Engine(w.Watch, jobs)
+	return c.Engine(w.Watch, runs)
 }
 
 // followed tells of the objects that are followed because releases have them.

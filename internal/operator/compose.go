@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
+	jobs "github.com/ensign-operator/ensign/internal/jobs/backend"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/observe/traces"
@@ -44,7 +45,7 @@ type components struct {
 	// jobSlots are those of runs in Jobs.
 	jobSlots *slots.Slots
 	// jobs is nil until a watch whose runs execute in Jobs needs it.
-	jobs *jobRuns
+	jobs *jobs.Backend
 	// userMetrics takes the metrics that roles post; nil: they are refused.
 	userMetrics http.Handler
 	// leftovers are the places where runs leave something.
