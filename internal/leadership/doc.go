@@ -1,7 +1,7 @@
-// Package leadership knows which CRs are this manager's, and when it may run their content: while it
-// holds its lease (lease.go, election.go), for the CRs of its shard (shard.go), and not while another
-// manager of the operator runs content for the same CR (runlock.go). One shard counts the CRs that
-// none selects (unmatched.go). Package fence says whether the lease is held.
+// Package leadership knows which CRs belong to this manager, and when it may run their content. It
+// may while it holds its lease (lease.go, election.go), and for the CRs of its shard (shard.go). It
+// waits while another manager of the operator runs content for the same CR (runlock.go). One shard
+// counts the CRs that none selects (unmatched.go). Package fence says whether the lease is held.
 //
 // It does not run or end anything: the loss of the lease calls the functions of LossHandlers.
 //

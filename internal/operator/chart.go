@@ -3,12 +3,8 @@ package operator
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
-	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
-	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -37,7 +33,7 @@ func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) erro
 
 func (c *chartBackend) connect(all *components) error {
 	c.all = all
-	return c.Connect(charts.Host{Records: all.records, Mapper: all.GetRESTMapper(), Recorder: all.events, Informers: followed{all.related.Children}})
+	return c.Connect(charts.Host{Records: all.records, Mapper: all.GetRESTMapper(), Recorder: all.events, Informers: all.related.Informers()})
 }
 
 // engine returns the engine for the releases of the watch.
@@ -47,23 +43,4 @@ func (c *chartBackend) engine(w Watch) (content.Engine, error) {
 		return nil, err
 	}
 	return c.Engine(w.Watch, runs)
-}
-
-// followed tells of the objects that are followed because releases have them.
-type followed struct{ children *children.Children }
-
-// Object implements chart.Informers.
-func (f followed) Object(kind string, resource schema.GroupVersionResource, namespace, name string) (chart.Known, bool) {
-	known, live := f.children.Known(kind, resource, namespace, name)
-	return chart.Known(known), live
-}
-
-// Series implements chart.Informers.
-func (f followed) Series(kind string, resource schema.GroupVersionResource, namespace, base string) (map[string]chart.Known, bool) {
-	known, live := f.children.KnownSeries(kind, resource, namespace, base)
-	all := make(map[string]chart.Known, len(known))
-	for name, one := range known {
-		all[name] = chart.Known(one)
-	}
-	return all, live
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/observe/traces"
+	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -52,8 +53,8 @@ type components struct {
 	leftovers *leftovers
 
 	served   *discovery.DiscoveryClient
-	related  *relatedObjects
-	crWrites crWrites
+	related  *runapi.Related
+	crWrites runapi.CRWrites
 	proxy    *proxy.Proxy
 	cache    cache.Cache
 	writer   client.Client

@@ -18,6 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -108,7 +109,7 @@ func (b *LocalRunner) Reconciler(watch watches.Watch, owned bool, observer engin
 		Client:    b.client,
 		Reader:    b.client,
 		Content:   runs,
-		Access:    proxyAccess{proxy: p, release: isChart(watch)},
+		Access:    runapi.Access{Proxy: p, Release: isChart(watch)},
 		Observers: []content.Observer{observer},
 		Attempts:  controller.NewAttempts(),
 		Clock:     clock.RealClock{},
@@ -141,7 +142,7 @@ func (b *LocalRunner) proxy(owned bool) (*proxy.Proxy, error) {
 		connection.Wrap(b.notFound.watch)
 	}
 	p, err := proxy.New(connection, proxy.Options{
-		Port: b.options.ProxyPort, InjectOwnerRef: owned && !b.options.NoOwnerReferences, IsConfined: confinement(b.options, b.watches),
+		Port: b.options.ProxyPort, InjectOwnerRef: owned && !b.options.NoOwnerReferences, IsConfined: runapi.Confinement(b.options.ConfineToNamespace, b.watches),
 		Logger: b.options.Logger.WithName("proxy"),
 	})
 	if err != nil {

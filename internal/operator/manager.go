@@ -254,3 +254,8 @@ func (m *Manager) begin() ([]Watch, error) {
 	m.started = true
 	return m.watches, nil
 }
+
+// recordName returns the name of an object in which the manager keeps something.
+func (m *Manager) recordName(what string) string {
+	return cmp.Or(m.election.LeaderElectionID, "ensign") + "-" + what
+}

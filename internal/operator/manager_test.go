@@ -6,13 +6,10 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -27,18 +24,11 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 }
 
-func TestConfinement(t *testing.T) {
-	kind := func(name string) schema.GroupVersionKind {
-		return schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: name}
-	}
-	all := []watches.Watch{{GVK: kind("A"), ConfineToNamespace: true}, {GVK: kind("B")}}
-	older := access.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1beta1", Kind: "A"}}
-	one, every := confinement(config.Options{}, all), confinement(config.Options{Options: options.Options{ConfineToNamespace: true}}, all)
-	if !one(access.Owner{GVK: kind("A")}) || !one(older) || one(access.Owner{GVK: kind("B")}) {
-		t.Error("want the watch's own word to count, in each version")
-	}
-	if !every(access.Owner{GVK: kind("A")}) || !every(access.Owner{GVK: kind("B")}) {
-		t.Error("want the flag to count for all")
+func TestRecordName(t *testing.T) {
+	for want, id := range map[string]string{"lease-children": "lease", "ensign-children": ""} {
+		if got := (&Manager{election: ctrl.Options{LeaderElectionID: id}}).recordName("children"); got != want {
+			t.Errorf("want %q, got %q", want, got)
+		}
 	}
 }
 

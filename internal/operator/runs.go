@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
-	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/leadership"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
-	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -92,8 +89,8 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 	}
 	c.proxy, err = proxy.New(c.client, proxy.Options{
 		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
-		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.Fence,
-		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(),
+		IsConfined: runapi.Confinement(c.options.ConfineToNamespace, plain(c.list)), Fence: c.lease.Fence,
+		WriteObservers: []runapi.WriteObserver{c.related, c.crWrites}, ObserveRequest: c.observeRequest(),
 		Report: c.records.Report, ReportPath: charts.ReportPath, Logger: c.options.Logger.WithName("proxy"),
 	})
 	if err != nil {
@@ -121,31 +118,4 @@ func (c *components) addServer(server *manager.Server) error {
 		return fmt.Errorf("add the %s: %w", server.Name, err)
 	}
 	return nil
-}
-
-// confinement returns a function that reports whether the runs of an owner may write only
-// in the namespace of their CR.
-func confinement(o config.Options, all []watches.Watch) func(access.Owner) bool {
-	kinds := map[schema.GroupKind]bool{}
-	for i := range all {
-		kinds[all[i].GVK.GroupKind()] = o.ConfineToNamespace || all[i].ConfineToNamespace
-	}
-	return func(owner access.Owner) bool { return kinds[owner.GVK.GroupKind()] }
-}
-
-// proxyAccess gives runs access to the API through the proxy. release is true for those of charts.
-type proxyAccess struct {
-	proxy   *proxy.Proxy
-	release bool
-}
-
-// Grant implements controller.Access.
-func (o proxyAccess) Grant(cr *unstructured.Unstructured, username string, labels map[string]string) (controller.Grant, error) {
-	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
-	lacking, written := &denials{deletes: cr.GetDeletionTimestamp() != nil}, &controller.Readies{}
-	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{
-		Owner: owner, Username: username, Labels: labels, Release: o.release, Deleting: lacking.deletes,
-		Generation: cr.GetGeneration(), Denied: lacking.add, Ready: written.Add,
-	})
-	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say, Readies: written}, err
 }

@@ -3,11 +3,9 @@ package operator
 import (
 	"cmp"
 
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/traces"
+	"github.com/ensign-operator/ensign/internal/runapi"
 )
 
 // traceRuns makes the traces of runs, if the program or the environment says where they go.
@@ -30,7 +28,5 @@ func (c *components) observeRequest() proxy.RequestObserver {
 	if c.traces == nil {
 		return nil
 	}
-	return func(s *access.Session, info *apirequest.RequestInfo) func(int) {
-		return c.traces.Request(s.Owner.GVK, s.Owner.String(), info)
-	}
+	return runapi.TraceRequests(c.traces)
 }

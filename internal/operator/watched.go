@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
 	"github.com/ensign-operator/ensign/internal/leadership"
+	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -44,11 +45,15 @@ func plain(list []Watch) []watches.Watch {
 // followObjects makes and adds the parts that follow the children of CRs, and the objects that they
 // name.
 func (c *components) followObjects(context.Context) (err error) {
-	c.crWrites = newCRWrites(plain(c.list))
-	if c.related, err = newRelatedObjects(c.client, plain(c.list), c.Manager); err != nil {
+	c.crWrites = runapi.NewCRWrites(plain(c.list))
+	c.related, err = runapi.NewRelated(runapi.RelatedOptions{
+		Client: c.client, Watches: plain(c.list), Namespaces: c.namespaces, RecordNamespace: leadership.Namespace(c.election), RecordName: c.recordName("children"),
+		UnusedKindTimeout: c.options.ChildrenUnusedAfter, Logger: c.options.Logger,
+	})
+	if err != nil {
 		return err
 	}
-	return c.related.addTo(c.Manager, c.counters)
+	return c.related.AddTo(c.Manager, c.counters)
 }
 
 // readObjects makes the cache of the watched kinds, a client that writes, and the sweeper that
@@ -161,9 +166,9 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Reader:     c.reader(),
 				Locks:      c.locks,
 				Content:    runs,
-				Access:     proxyAccess{c.proxy, isChart(watch.Watch)},
+				Access:     runapi.Access{Proxy: c.proxy, Release: isChart(watch.Watch)},
 				Related:    c.related,
-				Writers:    c.crWrites.writers,
+				Writers:    c.crWrites.Writers,
 				Meter:      c.counters,
 				Observers:  c.observers,
 				Recorder:   c.events,

@@ -1,6 +1,6 @@
-// Package backend makes what roles and playbooks of one manager need to run: the Python environment and
-// its proof, the runner, the server for warm runs, and the digests of the content. Its caller, package
-// operator, gives it to the watches.
+// Package backend makes the parts by which one manager runs roles and playbooks: the Python environment
+// and its proof, the runner, the server for warm runs, and the digests of the content. Package operator
+// calls it.
 package backend
 
 import (
@@ -46,7 +46,7 @@ type Backend struct {
 	observers []engine.Observer
 }
 
-// Host has what a Backend needs of its manager.
+// Host has the parts of a manager that a Backend needs.
 type Host struct {
 	Registerer prometheus.Registerer
 	// Observers are those of all runs. Those that are an engine.Observer get the job events.

@@ -1,6 +1,5 @@
-// Package backend makes what the charts of one manager need to run: the runner of chart-exec, the ledger of
-// releases and the keys of their seals, and the executor of orders in Jobs. Its caller, package operator,
-// gives it to the watches.
+// Package backend makes the parts by which one manager runs charts: the runner of chart-exec, the ledger
+// of releases and the keys of their seals, and the executor of orders in Jobs. Package operator calls it.
 package backend
 
 import (
@@ -37,7 +36,7 @@ type Backend struct {
 	keys   engine.Keys
 }
 
-// Host has what a Backend needs of its manager.
+// Host has the parts of a manager that a Backend needs.
 type Host struct {
 	Records *Records
 	// Mapper finds the resources of kinds, and Recorder makes Events about CRs.

@@ -1,5 +1,5 @@
-// Package backend makes what the runs in Jobs of one manager need: the executor, with its informer of Jobs,
-// and the server of their agents. Its caller, package operator, adds them to the manager.
+// Package backend makes the parts by which one manager runs content in Jobs: the executor, with its
+// informer of Jobs, and the server of their agents. Package operator adds them to the manager.
 package backend
 
 import (
@@ -37,14 +37,14 @@ import (
 // connectTimeout bounds the first requests to the API server.
 const connectTimeout = 10 * time.Second
 
-// Host has what runs in Jobs need of their manager.
+// Host has the parts of a manager that runs in Jobs need.
 type Host struct {
 	// Client reaches the API server behind the fence, by the connections of HTTPClient.
 	Client     *rest.Config
 	HTTPClient *http.Client
 	Fence      serve.Fence
-	// Namespace is that of the Jobs. Operator distinguishes them from those of other operators there, and
-	// Record is the name of what the manager keeps of them, and of the Service of their agents.
+	// Namespace is that of the Jobs. Operator distinguishes them from those of other operators there.
+	// Record is the name of the Secret of the managers, and of the Service of their agents.
 	Namespace, Operator, Record string
 	// Pod is the name of the manager's pod; "" outside of a cluster. Executable is its program.
 	Pod, Executable string

@@ -1,25 +1,16 @@
-package operator
+package runapi
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-func TestChildKindsRecordName(t *testing.T) {
-	for want, id := range map[string]string{"lease-children": "lease", "ensign-children": ""} {
-		if got := (&Manager{election: ctrl.Options{LeaderElectionID: id}}).recordName("children"); got != want {
-			t.Errorf("want %q, got %q", want, got)
-		}
-	}
-}
 
 func TestChildWatches(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}

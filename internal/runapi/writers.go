@@ -1,4 +1,4 @@
-package operator
+package runapi
 
 import (
 	"net/http"
@@ -15,14 +15,17 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// crWrites tells the controllers which specs and requests of CRs were written by runs.
-type crWrites struct {
-	writers *controller.Writers
+// CRWrites tells the controllers which specs and requests of CRs were written by runs. It is a
+// WriteObserver.
+type CRWrites struct {
+	Writers *controller.Writers
+
 	watches map[schema.GroupKind]*watches.Watch
 }
 
-func newCRWrites(list []watches.Watch) crWrites {
-	w := crWrites{writers: controller.NewWriters(), watches: map[schema.GroupKind]*watches.Watch{}}
+// NewCRWrites returns CRWrites for the watches.
+func NewCRWrites(list []watches.Watch) CRWrites {
+	w := CRWrites{Writers: controller.NewWriters(), watches: map[schema.GroupKind]*watches.Watch{}}
 	for i := range list {
 		w.watches[list[i].GVK.GroupKind()] = &list[i]
 	}
@@ -30,7 +33,7 @@ func newCRWrites(list []watches.Watch) crWrites {
 }
 
 // BeforeWrite implements access.WriteObserver.
-func (w crWrites) BeforeWrite(session *access.Session, write access.Write) (afterWrite func(access.Response)) {
+func (w CRWrites) BeforeWrite(session *access.Session, write access.Write) (afterWrite func(access.Response)) {
 	changesSpec := write.Subresource == "" && (write.Verb == "create" || write.Verb == "update" || write.Verb == "patch")
 	return func(response access.Response) {
 		if !changesSpec || !response.OK() {
@@ -38,11 +41,11 @@ func (w crWrites) BeforeWrite(session *access.Session, write access.Write) (afte
 		}
 		for _, object := range response.Objects {
 			if response.Code == http.StatusCreated && isOwned(object, session.Owner.UID) {
-				w.writers.Created(session.Owner.UID, describe(object))
+				w.Writers.Created(session.Owner.UID, describe(object))
 			}
 			if watch, ok := w.watches[object.GroupVersionKind().GroupKind()]; ok {
 				by := controller.Writer{UID: session.Owner.UID, Name: session.Owner.GVK.Kind + " " + session.Owner.String()}
-				w.writers.Wrote(by, watch, object)
+				w.Writers.Wrote(by, watch, object)
 			}
 		}
 	}
@@ -59,4 +62,4 @@ func describe(object *unstructured.Unstructured) string {
 }
 
 // SessionEnded implements access.WriteObserver.
-func (w crWrites) SessionEnded(*access.Session) {}
+func (w CRWrites) SessionEnded(*access.Session) {}

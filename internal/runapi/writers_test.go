@@ -1,4 +1,4 @@
-package operator
+package runapi
 
 import (
 	"net/http"
@@ -38,9 +38,9 @@ func TestWritesOfRunsToCRsAreKnown(t *testing.T) {
 		"that deletes the object": {access.Write{Verb: "delete"}, "Widget", http.StatusOK, controller.Writer{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newCRWrites([]watches.Watch{{GVK: gvk}})
+			w := NewCRWrites([]watches.Watch{{GVK: gvk}})
 			w.BeforeWrite(session, test.write)(access.Response{Code: test.code, Objects: []*unstructured.Unstructured{object(test.kind)}})
-			if got := w.writers.WriterOf("uid-1", 2); got != test.want {
+			if got := w.Writers.WriterOf("uid-1", 2); got != test.want {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})

@@ -1,45 +1,66 @@
-package operator
+package runapi
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/strip"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
-	"github.com/ensign-operator/ensign/internal/leadership"
-	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// relatedObjects watches the children of CRs and the objects that they refer to.
-type relatedObjects struct {
+// Related watches the children of CRs and the objects that they refer to.
+type Related struct {
 	*children.Children
 
 	informers *informers.Set
-	// observe is called when the state of an informer changes. addTo sets it.
+	// observe is called when the state of an informer changes. AddTo sets it.
 	observe func(informers.Key, informers.State)
-	// countUnknownWrite is called for a write whose result is not known. addTo sets it.
+	// countUnknownWrite is called for a write whose result is not known. AddTo sets it.
 	countUnknownWrite func(cause string)
 }
 
-// newRelatedObjects returns relatedObjects that use restConfig.
-func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager) (*relatedObjects, error) {
-	o := m.options
-	client, err := dynamic.NewForConfig(restConfig)
+// RelatedOptions are the settings of Related.
+type RelatedOptions struct {
+	Client  *rest.Config
+	Watches []watches.Watch
+	// Namespaces are those that are watched; nil: all.
+	Namespaces []string
+	// RecordNamespace and RecordName are those of the record of the kinds of children; there is none if
+	// the namespace is "".
+	RecordNamespace, RecordName string
+	// UnusedKindTimeout is that of children.Options.
+	UnusedKindTimeout time.Duration
+	Logger            logr.Logger
+}
+
+// Counters show what is watched.
+type Counters interface {
+	SetFollowed(purpose, resource, namespace, state string)
+	CountUnknownWrite(cause string)
+}
+
+// NewRelated returns a Related that AddTo adds to a manager.
+func NewRelated(o RelatedOptions) (*Related, error) {
+	list := o.Watches
+	client, err := dynamic.NewForConfig(o.Client)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch children: %w", err)
 	}
-	served, err := discovery.NewDiscoveryClientForConfig(restConfig)
+	served, err := discovery.NewDiscoveryClientForConfig(o.Client)
 	if err != nil {
 		return nil, fmt.Errorf("prepare discovery: %w", err)
 	}
@@ -48,14 +69,14 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 		return nil, err
 	}
 	transformer.Keep(shownFields(list))
-	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
+	r := &Related{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: transformer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
-		Informers: r.informers, Transformer: transformer, Watches: childWatches(list), Namespaces: m.namespaces, Discovery: served,
-		Record: newChildKindsRecord(client, m), UnusedKindTimeout: o.ChildrenUnusedAfter, Logger: o.Logger.WithName("children"),
+		Informers: r.informers, Transformer: transformer, Watches: childWatches(list), Namespaces: o.Namespaces, Discovery: served,
+		Record: o.record(client), UnusedKindTimeout: o.UnusedKindTimeout, Logger: o.Logger.WithName("children"),
 		OnUnknownWrite: func(cause access.Cause) { r.countUnknownWrite(string(cause)) },
 	})
 	return r, nil
@@ -70,9 +91,9 @@ func metricState(state informers.State) string {
 	return string(state)
 }
 
-// addTo adds the informers to the manager, which runs them while it leads, and shows their
+// AddTo adds the informers to the manager, which runs them while it leads, and shows their
 // states in metrics.
-func (r *relatedObjects) addTo(m manager.Manager, counters *metrics.Metrics) error {
+func (r *Related) AddTo(m manager.Manager, counters Counters) error {
 	r.observe = func(key informers.Key, state informers.State) {
 		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, metricState(state))
 	}
@@ -145,21 +166,34 @@ func healthRule(watch watches.Watch) *children.HealthRule {
 	return &children.HealthRule{Ignores: watch.Health.Ignores, Grace: watch.Health.Grace}
 }
 
-// newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the
-// manager's namespace. It returns nil if that namespace is not known.
-func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
-	namespace := leadership.Namespace(m.election)
-	if namespace == "" {
-		m.options.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the kinds of children: after a restart it watches none until a run writes one. Give --leader-election-namespace")
+// record returns the record of the kinds of children, a ConfigMap in the manager's namespace. It
+// returns nil if that namespace is not known.
+func (o *RelatedOptions) record(client dynamic.Interface) children.Record {
+	if o.RecordNamespace == "" {
+		o.Logger.Info("outside of a pod the manager does not know its namespace, and cannot store the kinds of children: after a restart it watches none until a run writes one. Give --leader-election-namespace")
 		return nil
 	}
-	return children.ConfigMap{
-		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
-		Name:   m.recordName("children"),
-	}
+	return children.ConfigMap{Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.RecordNamespace), Name: o.RecordName}
 }
 
-// recordName returns the name of an object in which the manager keeps something.
-func (m *Manager) recordName(what string) string {
-	return cmp.Or(m.election.LeaderElectionID, "ensign") + "-" + what
+// Informers returns the informers of the objects of releases.
+func (r *Related) Informers() engine.Informers { return followed{r.Children} }
+
+// followed tells of the objects that are followed because releases have them.
+type followed struct{ children *children.Children }
+
+// Object implements engine.Informers.
+func (f followed) Object(kind string, resource schema.GroupVersionResource, namespace, name string) (engine.Known, bool) {
+	known, live := f.children.Known(kind, resource, namespace, name)
+	return engine.Known(known), live
+}
+
+// Series implements engine.Informers.
+func (f followed) Series(kind string, resource schema.GroupVersionResource, namespace, base string) (map[string]engine.Known, bool) {
+	known, live := f.children.KnownSeries(kind, resource, namespace, base)
+	all := make(map[string]engine.Known, len(known))
+	for name, one := range known {
+		all[name] = engine.Known(one)
+	}
+	return all, live
 }
