@@ -104,7 +104,7 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 	}
 	c.probes.healthz.checks["proxy"], c.probes.readyz.checks["proxy"] = c.proxy.Check, c.proxy.Check
 	var end func()
-	if c.events, end, err = newRecorder(ctx, c.client, c.GetScheme(), c.options.Logger.WithName("events")); err == nil {
+	if c.events, end, err = runapi.NewRecorder(ctx, c.client, c.GetScheme(), c.options.Logger.WithName("events")); err == nil {
 		c.undo = append(c.undo, end)
 	}
 	return err

@@ -1,6 +1,7 @@
 // Package runapi connects the API proxy of runs with the controller. It gives access to a run
 // (access.go), and says which rights the run lacked (denials.go). It makes the informers of children and
-// related objects (children.go), and notes which CRs runs write (writers.go). The packages of kubeapi do
+// related objects (children.go), notes which CRs runs write (writers.go), and writes Events about CRs
+// (events.go). The packages of kubeapi do
 // that work, and know neither watches nor the controller.
 package runapi
 

@@ -1,4 +1,4 @@
-package operator
+package runapi
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func TestForbiddenEventsAreLoggedOnce(t *testing.T) {
 func TestARecorderOfEventsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, end, err := newRecorder(ctx, &rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), logr.Discard())
+		_, end, err := NewRecorder(ctx, &rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), logr.Discard())
 		cancel()
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package operator
+package runapi
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// newRecorder returns a recorder of Events about CRs. It takes Events until end is called, because
+// NewRecorder returns a recorder of Events about CRs. It takes Events until end is called, because
 // the last ones are recorded after ctx, the context of the signal, has ended. The recorder still
 // writes the Events that it has taken by then.
-func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (recorder events.EventRecorder, end func(), err error) {
+func NewRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (recorder events.EventRecorder, end func(), err error) {
 	client, err := eventsclient.NewForConfig(restConfig)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare to write Events: %w", err)
