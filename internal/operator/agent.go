@@ -63,12 +63,12 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 	if err != nil {
 		return nil, nil, err
 	}
-	end = func() error { return errors.Join(dirs.close(), os.RemoveAll(dir)) }
+	end = func() error { return errors.Join(dirs.Close(), os.RemoveAll(dir)) }
 	if len(a.Chart) > 0 {
-		r, err := charts.NewAgent(o, a.Chart, dirs.root, dirs.reaper)
+		r, err := charts.NewAgent(o, a.Chart, dirs)
 		return r, end, err
 	}
-	r, err := ansible.NewAgent(ctx, o, a.Python, dirs.root, dirs.reaper)
+	r, err := ansible.NewAgent(ctx, o, a.Python, dirs)
 	return r, end, err
 }
 

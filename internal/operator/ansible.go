@@ -6,6 +6,7 @@ import (
 	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	jobs "github.com/ensign-operator/ensign/internal/jobs/backend"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -28,8 +29,8 @@ func (a *ansibleBackend) close() error      { return a.Close() }
 // isAnsible reports whether the content of the watch is a role or playbook.
 func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 
-func (a *ansibleBackend) prepare(ctx context.Context, list []Watch, at runDirs) error {
-	return a.Prepare(ctx, plain(list), at.root, at.reaper)
+func (a *ansibleBackend) prepare(ctx context.Context, list []Watch, at process.Dirs) error {
+	return a.Prepare(ctx, plain(list), at)
 }
 
 // connect adds the endpoint for metrics of roles. Then the environment of runs is complete.

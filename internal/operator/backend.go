@@ -8,8 +8,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/hooks"
 	"github.com/ensign-operator/ensign/internal/process"
-	"github.com/ensign-operator/ensign/internal/process/proctree"
-	"github.com/ensign-operator/ensign/internal/process/rundir"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -21,7 +19,7 @@ type backend interface {
 	claims(w Watch) bool
 	// prepare checks the content of the watches, and makes the engine for it. It does not contact
 	// the API server.
-	prepare(ctx context.Context, list []Watch, at runDirs) error
+	prepare(ctx context.Context, list []Watch, at process.Dirs) error
 	// connect is called once, when all components are there but the watches.
 	connect(c *components) error
 	// engine returns the engine that runs the content of a watch.
@@ -69,7 +67,7 @@ func (all backends) share(one backend, list []Watch) []Watch {
 	return its
 }
 
-func (all backends) prepare(ctx context.Context, list []Watch, at runDirs) error {
+func (all backends) prepare(ctx context.Context, list []Watch, at process.Dirs) error {
 	for _, one := range all {
 		if err := one.prepare(ctx, all.share(one, list), at); err != nil {
 			return err
@@ -116,29 +114,15 @@ func (all backends) close() error {
 	return errors.Join(errs...)
 }
 
-// runDirs has the directories of runs and ends their processes.
-type runDirs struct {
-	root   *rundir.Root
-	reaper *proctree.Reaper
-}
-
 // openRunDirs takes the run directory, after the processes that a killed manager left there
 // have been ended.
-func openRunDirs(o config.Options) (runDirs, error) {
+func openRunDirs(o config.Options) (process.Dirs, error) {
 	root, reaper, err := process.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
-		return runDirs{}, &options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}
+		return process.Dirs{}, &options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}
 	}
 	if err := root.Limit(max(o.ArtifactsMaxBytes, 0)); err != nil {
-		return runDirs{}, errors.Join(&options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}, root.Close())
+		return process.Dirs{}, errors.Join(&options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}, root.Close())
 	}
-	return runDirs{root: root, reaper: reaper}, nil
-}
-
-// close unlocks the run directory.
-func (w runDirs) close() error {
-	if w.root == nil {
-		return nil
-	}
-	return w.root.Close()
+	return process.Dirs{Root: root, Reaper: reaper}, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -27,8 +28,8 @@ func (*chartBackend) close() error        { return nil }
 // isChart reports whether the content of the watch is a chart.
 func isChart(w watches.Watch) bool { return w.Chart != nil }
 
-func (c *chartBackend) prepare(_ context.Context, list []Watch, at runDirs) error {
-	return c.Prepare(plain(list), at.root, at.reaper)
+func (c *chartBackend) prepare(_ context.Context, list []Watch, at process.Dirs) error {
+	return c.Prepare(plain(list), at)
 }
 
 func (c *chartBackend) connect(all *components) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/observe/traces"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -40,7 +41,7 @@ type components struct {
 	*Manager
 
 	list     []Watch
-	dirs     runDirs
+	dirs     process.Dirs
 	backends backends
 	slots    *slots.Slots
 	// jobSlots are those of runs in Jobs.
@@ -99,13 +100,13 @@ func (c *components) prepare(ctx context.Context) (err error) {
 	if c.dirs, err = openRunDirs(c.options); err != nil {
 		return err
 	}
-	c.reaper.Store(c.dirs.reaper)
+	c.runDirs.Store(&c.dirs)
 	c.backends = newBackends(c.Manager, c.list)
 	if err := c.backends.prepare(ctx, c.list, c.dirs); err != nil {
 		return err
 	}
 	c.slots = newSlots(c.options, inJobs(c.list, false), c.backends.keepsServer())
-	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.dirs.root}}
+	c.jobSlots, c.leftovers = newJobSlots(c.options, c.list), &leftovers{[]sweeper.Directories{c.dirs.Root}}
 	return nil
 }
 
@@ -150,7 +151,7 @@ func (c *components) close() {
 		undo()
 	}
 	c.registerer.unregister()
-	if err := errors.Join(c.backends.close(), c.dirs.close()); err != nil {
+	if err := errors.Join(c.backends.close(), c.dirs.Close()); err != nil {
 		c.options.Logger.Error(err, "could not close the run directory")
 	}
 }

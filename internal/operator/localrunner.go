@@ -18,6 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/runapi"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -30,7 +31,7 @@ type LocalRunner struct {
 	ansible *ansible.Backend
 	charts  map[schema.GroupVersionKind]*chart.Engine
 	watches []watches.Watch
-	dirs    runDirs
+	dirs    process.Dirs
 	client  client.Client
 	server  *rest.Config
 
@@ -58,7 +59,7 @@ func NewLocalRunner(ctx context.Context, o config.Options, c client.Client, serv
 	if len(its) == 0 {
 		return b, nil
 	}
-	if err := b.ansible.Prepare(ctx, its, b.dirs.root, b.dirs.reaper); err != nil {
+	if err := b.ansible.Prepare(ctx, its, b.dirs); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.ansible.PrepareRuns()
@@ -76,7 +77,7 @@ func newLocalRunner(o config.Options, list []watches.Watch, p *ansible.Python, c
 func (b *LocalRunner) Close() error {
 	b.endProxies()
 	b.served.Wait()
-	return errors.Join(b.ansible.Close(), b.dirs.close())
+	return errors.Join(b.ansible.Close(), b.dirs.Close())
 }
 
 // Watches returns the watches, with their content.
@@ -121,7 +122,7 @@ func (b *LocalRunner) chart(watch watches.Watch) (*chart.Engine, error) {
 	if known := b.charts[watch.GVK]; known != nil {
 		return known, nil
 	}
-	made, err := charts.NewEngine(b.options, watch, b.client.RESTMapper(), b.dirs.root, b.dirs.reaper)
+	made, err := charts.NewEngine(b.options, watch, b.client.RESTMapper(), b.dirs)
 	b.charts[watch.GVK] = made
 	return made, err
 }

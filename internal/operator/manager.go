@@ -24,7 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/hooks"
 	"github.com/ensign-operator/ensign/internal/leadership"
-	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/pkg/options"
@@ -62,10 +62,10 @@ type Manager struct {
 	libraryLog libraryLog
 	probes     probes
 	runs       *controller.Attempts
-	// reaper ends the processes of runs; nil before Start.
-	reaper atomic.Pointer[proctree.Reaper]
-	python *ansible.Python
-	grace  time.Duration
+	// runDirs end the processes of runs; nil before Start.
+	runDirs atomic.Pointer[process.Dirs]
+	python  *ansible.Python
+	grace   time.Duration
 
 	mu      sync.Mutex
 	watches []Watch
@@ -142,8 +142,8 @@ func namespacesOf(o cache.Options) []string {
 
 // endProcesses ends the processes of all runs.
 func (m *Manager) endProcesses(grace time.Duration) {
-	if reaper := m.reaper.Load(); reaper != nil {
-		reaper.EndOwn(grace)
+	if dirs := m.runDirs.Load(); dirs != nil {
+		dirs.Reaper.EndOwn(grace)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *components) observeRuns(context.Context) (err error) {
 	}
 	c.slots.ObserveWait, c.jobSlots.ObserveWait = c.counters.ObserveWait, c.counters.ObserveWait
 	err = errors.Join(
-		metrics.RegisterRunDirectory(c.registerer, c.dirs.root.Bytes),
+		metrics.RegisterRunDirectory(c.registerer, c.dirs.Root.Bytes),
 		c.counters.RegisterLeader(leader{c}, kindsOf(c.list)),
 	)
 	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}

@@ -9,6 +9,20 @@ import (
 	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
+// Dirs has the directories of runs, and ends their processes. The zero value has none.
+type Dirs struct {
+	Root   *rundir.Root
+	Reaper *proctree.Reaper
+}
+
+// Close unlocks the directory of runs.
+func (d Dirs) Close() error {
+	if d.Root == nil {
+		return nil
+	}
+	return d.Root.Close()
+}
+
 // TakeOver opens the directory of runs, ends the processes that a killed predecessor left
 // there, and then removes the files of those processes. The Reaper starts and ends those of this one.
 func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Reaper, error) {

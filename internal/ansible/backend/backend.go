@@ -18,8 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/coldruns"
-	"github.com/ensign-operator/ensign/internal/process/proctree"
-	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -57,7 +56,7 @@ type Host struct {
 
 // Prepare finds the Python environment, proves that it does not evaluate text of CRs, and makes
 // the runner. It contacts nothing.
-func (b *Backend) Prepare(ctx context.Context, list []watches.Watch, root *rundir.Root, reaper *proctree.Reaper) error {
+func (b *Backend) Prepare(ctx context.Context, list []watches.Watch, at process.Dirs) error {
 	o := b.Options.WithAnsibleSettings()
 	b.watches = list
 	env, info, err := b.Python.Find(ctx, o)
@@ -65,8 +64,8 @@ func (b *Backend) Prepare(ctx context.Context, list []watches.Watch, root *rundi
 		return err
 	}
 	b.info = info
-	if root != nil {
-		b.runDir = root.Path()
+	if at.Root != nil {
+		b.runDir = at.Root.Path()
 	}
 	paths := o.SearchPaths()
 	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
@@ -82,7 +81,7 @@ func (b *Backend) Prepare(ctx context.Context, list []watches.Watch, root *rundi
 	if err := b.checker.Check(ctx); err != nil {
 		return err
 	}
-	b.runner = newRunner(o, env, root, reaper)
+	b.runner = newRunner(o, env, at)
 	b.runner.Ready = b.ready
 	if !slices.ContainsFunc(list, func(w watches.Watch) bool { return w.Job == nil }) {
 		o.Cold = true // A Job has one run.
@@ -162,7 +161,7 @@ func (b *Backend) Close() error { return b.warm.close() }
 
 // NewAgent returns the runner that executes one run in the pod of a Job. The manager has proved its
 // Python environment, if it is the one of the proof.
-func NewAgent(ctx context.Context, o config.Options, proof pyenv.Proof, root *rundir.Root, reaper *proctree.Reaper) (*runner.Runner, error) {
+func NewAgent(ctx context.Context, o config.Options, proof pyenv.Proof, at process.Dirs) (*runner.Runner, error) {
 	env, err := findPython(ctx, o)
 	if err != nil {
 		return nil, err
@@ -172,7 +171,7 @@ func NewAgent(ctx context.Context, o config.Options, proof pyenv.Proof, root *ru
 		return nil, err
 	}
 	checker.Accept(proof)
-	r := newRunner(o, env, root, reaper)
+	r := newRunner(o, env, at)
 	r.Ready = checker.Check
 	return r, nil
 }
@@ -206,11 +205,11 @@ func canaryVariables() ([]byte, error) {
 	return encoded, nil
 }
 
-func newRunner(o config.Options, env pyenv.Env, root *rundir.Root, reaper *proctree.Reaper) *runner.Runner {
+func newRunner(o config.Options, env pyenv.Env, at process.Dirs) *runner.Runner {
 	paths := o.SearchPaths()
 	return &runner.Runner{
-		Root:            root,
-		Reaper:          reaper,
+		Root:            at.Root,
+		Reaper:          at.Reaper,
 		Binary:          env.Runner,
 		Python:          env.Python,
 		Env:             env.Environ(),

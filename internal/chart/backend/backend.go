@@ -17,8 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/jobs/executor"
-	"github.com/ensign-operator/ensign/internal/process/proctree"
-	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -47,8 +46,8 @@ type Host struct {
 }
 
 // Prepare finds the program that runs Helm's actions. It contacts nothing.
-func (b *Backend) Prepare(list []watches.Watch, root *rundir.Root, reaper *proctree.Reaper) error {
-	made, err := newRunner(b.Options, root, reaper)
+func (b *Backend) Prepare(list []watches.Watch, at process.Dirs) error {
+	made, err := newRunner(b.Options, at)
 	if err != nil {
 		return fmt.Errorf("the watch of %s: %w", list[0].GVK.GroupKind(), err)
 	}
@@ -58,12 +57,12 @@ func (b *Backend) Prepare(list []watches.Watch, root *rundir.Root, reaper *proct
 }
 
 // newRunner returns the runner that starts the program chart-exec beside this one.
-func newRunner(o config.Options, root *rundir.Root, reaper *proctree.Reaper) (*runner.Runner, error) {
+func newRunner(o config.Options, at process.Dirs) (*runner.Runner, error) {
 	binary := filepath.Join(filepath.Dir(o.Executable), chartExec)
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("there is a chart, which needs the program %s beside the manager's: %w", chartExec, err)
 	}
-	return &runner.Runner{Root: root, Reaper: reaper, Binary: binary, Env: o.Env.List(), DropEnv: o.DropEnv}, nil
+	return &runner.Runner{Root: at.Root, Reaper: at.Reaper, Binary: binary, Env: o.Env.List(), DropEnv: o.DropEnv}, nil
 }
 
 // Connect finds the keys of releases.
@@ -92,8 +91,8 @@ func (b *Backend) Engine(w watches.Watch, jobs *executor.Runner) (*engine.Engine
 
 // NewEngine returns an engine without a manager. Like a manager that knows no namespace of its own, it
 // keeps neither ledger nor keys.
-func NewEngine(o config.Options, w watches.Watch, mapper meta.RESTMapper, root *rundir.Root, reaper *proctree.Reaper) (*engine.Engine, error) {
-	runs, err := newRunner(o, root, reaper)
+func NewEngine(o config.Options, w watches.Watch, mapper meta.RESTMapper, at process.Dirs) (*engine.Engine, error) {
+	runs, err := newRunner(o, at)
 	if err != nil {
 		return nil, err
 	}

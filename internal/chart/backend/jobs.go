@@ -13,8 +13,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/executor"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/process"
-	"github.com/ensign-operator/ensign/internal/process/proctree"
-	"github.com/ensign-operator/ensign/internal/process/rundir"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -96,8 +94,8 @@ type Agent struct {
 }
 
 // NewAgent returns the Agent for the order, which the manager has encoded.
-func NewAgent(o config.Options, order []byte, root *rundir.Root, reaper *proctree.Reaper) (*Agent, error) {
-	r, err := newRunner(o, root, reaper)
+func NewAgent(o config.Options, order []byte, at process.Dirs) (*Agent, error) {
+	r, err := newRunner(o, at)
 	return &Agent{r, order}, err
 }
 

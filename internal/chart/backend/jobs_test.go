@@ -38,13 +38,13 @@ func TestAnAgentCarriesOutTheOrderOfAChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := newRunner(o, root, reaper); err == nil || !strings.Contains(err.Error(), "chart-exec") {
+	if _, err := newRunner(o, process.Dirs{Root: root, Reaper: reaper}); err == nil || !strings.Contains(err.Error(), "chart-exec") {
 		t.Errorf("without the program: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "chart-exec"), []byte(playedChartExec), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRunner(o, root, reaper)
+	r, err := newRunner(o, process.Dirs{Root: root, Reaper: reaper})
 	if err != nil {
 		t.Fatal(err)
 	}
