@@ -18,7 +18,7 @@ const errorsPage = "docs/howto-debug.md"
 // startsFrom are the files and directories whose errors end the manager at its start, or a run
 // before its content, beside those of watches.yaml, which the page has in one row.
 var startsFrom = []string{
-	"internal/operator", "internal/ansible/backend", "internal/chart/backend", "internal/jobs/backend", "internal/leadership", "internal/runapi", "internal/config", "internal/chart/seal", "internal/cli/flags.go", "internal/cli/logger.go",
+	"internal/operator", "internal/ansible/backend", "internal/chart/backend", "internal/jobs/backend", "internal/leadership", "internal/runapi", "internal/observe/probes", "internal/config", "internal/chart/seal", "internal/cli/flags.go", "internal/cli/logger.go",
 	"internal/ansible/pyenv/inspect.go", "internal/ansible/pyenv/canary.go", "internal/ansible/pyenv/find.go",
 	"internal/ansible/extravars/snakecase.go", "internal/controller/settings.go", "internal/fence",
 }

@@ -87,7 +87,7 @@ func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error
 			return c, err
 		}
 	}
-	return c, errors.Join(m.stopper().addTo(m.Manager), m.probes.addTo(m.Manager, m.election.HealthProbeBindAddress), c.serveProfiles())
+	return c, errors.Join(m.stopper().addTo(m.Manager), m.probes.AddTo(m.Manager, m.election.HealthProbeBindAddress), c.serveProfiles())
 }
 
 // stopper returns the stopper of the manager.

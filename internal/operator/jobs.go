@@ -52,7 +52,7 @@ func (c *components) runInJobs() (*jobs.Backend, error) {
 		return nil, err
 	}
 	c.leftovers.add(made.Executor)
-	c.probes.readyz.checks["jobs"] = made.Executor.Check
+	c.probes.Readyz.Checks["jobs"] = made.Executor.Check
 	if err := errors.Join(c.addServer(made.Server()), c.Add(made.Executor)); err != nil {
 		return nil, fmt.Errorf("add what runs in Jobs need: %w", err)
 	}

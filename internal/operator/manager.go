@@ -24,6 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/hooks"
 	"github.com/ensign-operator/ensign/internal/leadership"
+	"github.com/ensign-operator/ensign/internal/observe/probes"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -60,7 +61,7 @@ type Manager struct {
 	shard      labels.Selector
 	lease      leadership.Lease
 	libraryLog libraryLog
-	probes     probes
+	probes     probes.Probes
 	runs       *controller.Attempts
 	// runDirs end the processes of runs; nil before Start.
 	runDirs atomic.Pointer[process.Dirs]
@@ -92,7 +93,7 @@ func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) 
 	library, log := splitLog(o.Logger)
 	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), shard: shard, libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
 	m.options.WatchesFile, m.python = defaultWatchesFile, &ansible.Python{}
-	m.probes = newProbes(log, o.LivenessEndpointName, o.ReadinessEndpointName)
+	m.probes = probes.New(log, o.LivenessEndpointName, o.ReadinessEndpointName)
 	o.LeaderElectionID = leadership.ShardLease(o.LeaderElectionID, shard)
 	if m.lease, err = leadership.NewLease(cfg, o, leadership.LossHandlers{StopRuns: m.runs.Stop, EndProcesses: m.endProcesses}); err != nil {
 		return nil, err
@@ -149,21 +150,21 @@ func (m *Manager) endProcesses(grace time.Duration) {
 
 // AddHealthzCheck adds a check of the liveness probe.
 func (m *Manager) AddHealthzCheck(name string, check healthz.Checker) error {
-	return m.addCheck(m.probes.healthz, name, check)
+	return m.addCheck(m.probes.Healthz, name, check)
 }
 
 // AddReadyzCheck adds a check of the readiness probe.
 func (m *Manager) AddReadyzCheck(name string, check healthz.Checker) error {
-	return m.addCheck(m.probes.readyz, name, check)
+	return m.addCheck(m.probes.Readyz, name, check)
 }
 
-func (m *Manager) addCheck(p *probe, name string, check healthz.Checker) error {
+func (m *Manager) addCheck(p *probes.Probe, name string, check healthz.Checker) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.started {
 		return fmt.Errorf("add the check %q: the manager has started", name)
 	}
-	p.checks[name] = check
+	p.Checks[name] = check
 	return nil
 }
 

@@ -29,6 +29,6 @@ func (c *components) serveProfiles() error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: probeTimeout, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	return c.addServer(&manager.Server{Name: "pprof", Server: server, Listener: listener})
 }

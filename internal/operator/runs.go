@@ -102,7 +102,7 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.probes.healthz.checks["proxy"], c.probes.readyz.checks["proxy"] = c.proxy.Check, c.proxy.Check
+	c.probes.Healthz.Checks["proxy"], c.probes.Readyz.Checks["proxy"] = c.proxy.Check, c.proxy.Check
 	var end func()
 	if c.events, end, err = runapi.NewRecorder(ctx, c.client, c.GetScheme(), c.options.Logger.WithName("events")); err == nil {
 		c.undo = append(c.undo, end)

@@ -116,7 +116,7 @@ func (c *components) addWatches(context.Context) error {
 		if err := c.Add(s); err != nil {
 			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
 		}
-		c.probes.readyz.checks["cache "+watch.GVK.GroupKind().String()] = s.Check
+		c.probes.Readyz.Checks["cache "+watch.GVK.GroupKind().String()] = s.Check
 	}
 	return nil
 }

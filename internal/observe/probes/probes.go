@@ -1,4 +1,5 @@
-package operator
+// Package probes answers the probes of the kubelet, and names the checks that fail.
+package probes
 
 import (
 	"fmt"
@@ -17,38 +18,41 @@ import (
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-// probeTimeout is the time that a client has to send its request.
-const probeTimeout = 10 * time.Second
+// requestTimeout is the time that a client has to send its request.
+const requestTimeout = 10 * time.Second
 
-// probe answers one of the kubelet's probes: with 200 if all checks pass, otherwise with
+// Probe answers one of the kubelet's probes: with 200 if all checks pass, otherwise with
 // 500. Its answer and the log name the checks that fail and their errors, which
 // controller-runtime's handler does not.
-type probe struct {
-	path   string // with a slash before it
-	checks map[string]healthz.Checker
-	log    logr.Logger
+type Probe struct {
+	// Checks are complete before the manager serves the probe.
+	Checks map[string]healthz.Checker
+
+	path string // with a slash before it
+	log  logr.Logger
 
 	mu     sync.Mutex
 	logged string // the failures that were logged last
 }
 
-// probes are the two probes of the manager.
-type probes struct{ healthz, readyz *probe }
+// Probes are the two probes of a manager.
+type Probes struct{ Healthz, Readyz *Probe }
 
-func newProbes(log logr.Logger, healthz, readyz string) probes {
-	return probes{healthz: newProbe(log, healthz), readyz: newProbe(log, readyz)}
+// New returns the probes at these paths, without checks.
+func New(log logr.Logger, healthz, readyz string) Probes {
+	return Probes{Healthz: newProbe(log, healthz), Readyz: newProbe(log, readyz)}
 }
 
-func newProbe(log logr.Logger, path string) *probe {
-	return &probe{path: "/" + strings.Trim(path, "/"), checks: map[string]healthz.Checker{}, log: log}
+func newProbe(log logr.Logger, path string) *Probe {
+	return &Probe{path: "/" + strings.Trim(path, "/"), Checks: map[string]healthz.Checker{}, log: log}
 }
 
 // name returns the probe's name in its answers and in the log.
-func (p *probe) name() string { return strings.TrimPrefix(p.path, "/") }
+func (p *Probe) name() string { return strings.TrimPrefix(p.path, "/") }
 
-// addTo serves the probes at the address as long as the manager runs. "" and "0" mean no
+// AddTo serves the probes at the address as long as the manager runs. "" and "0" mean no
 // probes.
-func (p probes) addTo(m manager.Manager, address string) error {
+func (p Probes) AddTo(m manager.Manager, address string) error {
 	if address == "" || address == "0" {
 		return nil
 	}
@@ -57,20 +61,20 @@ func (p probes) addTo(m manager.Manager, address string) error {
 		return &options.Error{Field: "ctrl.Options.HealthProbeBindAddress", Err: fmt.Errorf("listen for probes: %w", err)}
 	}
 	mux := http.NewServeMux()
-	for _, probe := range []*probe{p.healthz, p.readyz} {
+	for _, probe := range []*Probe{p.Healthz, p.Readyz} {
 		mux.Handle(probe.path, probe)
 		mux.Handle(probe.path+"/{check...}", probe)
 	}
-	server := &http.Server{Handler: mux, ReadTimeout: probeTimeout, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadTimeout: requestTimeout, IdleTimeout: time.Minute}
 	return m.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
 }
 
 // ServeHTTP runs all checks, or only the one that the path names.
-func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	names := slices.Sorted(maps.Keys(p.checks))
+func (p *Probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	names := slices.Sorted(maps.Keys(p.Checks))
 	single := r.PathValue("check")
 	if single != "" {
-		if p.checks[single] == nil {
+		if p.Checks[single] == nil {
 			http.NotFound(w, r)
 			return
 		}
@@ -78,7 +82,7 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var lines, failures []string
 	for _, name := range names {
-		if err := p.checks[name](r); err != nil {
+		if err := p.Checks[name](r); err != nil {
 			failures = append(failures, name+": "+err.Error())
 			lines = append(lines, fmt.Sprintf("[-]%s failed: %v", name, err))
 		} else {
@@ -102,7 +106,7 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // logChanges logs the failures if they differ from those of the previous probe.
-func (p *probe) logChanges(failures []string) {
+func (p *Probe) logChanges(failures []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(failures, "; ")

@@ -1,4 +1,4 @@
-package operator
+package probes
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ func TestAProbeNamesTheFailingCheck(t *testing.T) {
 	var logged []string
 	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 	var missing error
-	p := newProbes(log, "/healthz", "readyz").readyz
-	p.checks["proxy"] = func(*http.Request) error { return nil }
-	p.checks["cache Note.test"] = func(*http.Request) error { return missing }
+	p := New(log, "/healthz", "readyz").Readyz
+	p.Checks["proxy"] = func(*http.Request) error { return nil }
+	p.Checks["cache Note.test"] = func(*http.Request) error { return missing }
 	ask := func(path, check string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.SetPathValue("check", check)
