@@ -28,8 +28,8 @@ const managerAnnotation = "ensign.io/manager-lease"
 const lockTimeout = 5 * time.Second
 
 // runLocks keeps two shards from running content for a CR that moves from one to the other. A Lease
-// by the UID of the CR, in the manager's namespace, where tenants cannot write, exists while a run
-// is live. It is never renewed: the manager's own lease shows that the manager still runs, and its
+// by the UID of the CR, in the manager's namespace, where tenants cannot write, exists during a
+// run. It is never renewed: the manager's own lease shows that the manager still runs, and its
 // loss ends all of the manager's runs.
 type runLocks struct {
 	leases coordination.LeaseInterface
@@ -76,7 +76,7 @@ func (l *runLocks) Lock(ctx context.Context, uid types.UID) (unlock func(), err 
 }
 
 // shardsRuns are the locks of a manager of all CRs. It makes none, because no shard begins a run
-// beside it: it only waits for those that were live when it began to lead.
+// beside it: it only waits for runs that existed when it began to lead.
 type shardsRuns struct {
 	locks *runLocks
 
@@ -198,7 +198,7 @@ func (l *runLocks) release(lock *coordinationv1.Lease) {
 // remove removes this very lock. It is not an error if it is gone, or another manager's by now.
 func (l *runLocks) remove(ctx context.Context, lock *coordinationv1.Lease) error {
 	err := l.leases.Delete(ctx, lock.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lock.UID}})
-	if apierrors.IsConflict(err) { // It is another's by now, or somebody changed it meanwhile.
+	if apierrors.IsConflict(err) { // It has another holder by now, or was changed.
 		there, lookErr := l.leases.Get(ctx, lock.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(lookErr) || lookErr == nil && there.UID != lock.UID {
 			return nil

@@ -82,7 +82,7 @@ func NewRelated(o RelatedOptions) (*Related, error) {
 	return r, nil
 }
 
-// metricState returns the state as metrics show it, "" for a kind that is not followed any
+// metricState returns the state as metrics show it, "" for a kind that is not watched any
 // more.
 func metricState(state informers.State) string {
 	if state == informers.Ended {
@@ -177,20 +177,20 @@ func (o *RelatedOptions) record(client dynamic.Interface) children.Record {
 }
 
 // Informers returns the informers of the objects of releases.
-func (r *Related) Informers() engine.Informers { return followed{r.Children} }
+func (r *Related) Informers() engine.Informers { return watchedObjects{r.Children} }
 
-// followed tells of the objects that are followed because releases have them.
-type followed struct{ children *children.Children }
+// watchedObjects returns the objects of releases as informers show them.
+type watchedObjects struct{ children *children.Children }
 
 // Object implements engine.Informers.
-func (f followed) Object(kind string, resource schema.GroupVersionResource, namespace, name string) (engine.Known, bool) {
-	known, live := f.children.Known(kind, resource, namespace, name)
+func (w watchedObjects) Object(kind string, resource schema.GroupVersionResource, namespace, name string) (engine.Known, bool) {
+	known, live := w.children.Known(kind, resource, namespace, name)
 	return engine.Known(known), live
 }
 
 // Series implements engine.Informers.
-func (f followed) Series(kind string, resource schema.GroupVersionResource, namespace, base string) (map[string]engine.Known, bool) {
-	known, live := f.children.KnownSeries(kind, resource, namespace, base)
+func (w watchedObjects) Series(kind string, resource schema.GroupVersionResource, namespace, base string) (map[string]engine.Known, bool) {
+	known, live := w.children.KnownSeries(kind, resource, namespace, base)
 	all := make(map[string]engine.Known, len(known))
 	for name, one := range known {
 		all[name] = engine.Known(one)
