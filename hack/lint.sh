@@ -4,7 +4,7 @@
 #   hack/lint.sh check      every linter; nothing is changed
 #   hack/lint.sh formats    fails when a file is not formatted
 #   hack/lint.sh modules    fails when a go.mod or go.sum is not tidy
-#   hack/lint.sh prose      fails when documents, help, comments, errors or log lines break a rule of hack/vale
+#   hack/lint.sh prose      fails when documents, help, comments, messages or names of specs break a rule of hack/vale
 #   hack/lint.sh fmt        formats
 set -euo pipefail
 
@@ -77,12 +77,12 @@ derived() {
   rm -rf "$dir"
 }
 
-# prose has Vale read what people read: documents, help, comments, errors and log lines.
+# prose has Vale read documents, help, comments, errors, log lines and names of specs.
 prose() {
   local dir status=0
   dir=$(mktemp -d)
   go run ./hack/prose "$dir"
-  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/((comments|messages|all)/)?##; s#\.go\.(md|msg|cmt):#.go:#" || status=$?
+  tool vale --no-global --output=line docs examples/*/README.md hack/*/README.md README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$dir" | sed -E "s#^$dir/((comments|messages|specs|all)/)?##; s#\.go\.(md|msg|cmt|spec):#.go:#" || status=$?
   rm -rf "$dir"
   return "$status"
 }

@@ -5,8 +5,8 @@
 //
 // DIR/help gets a file for each command, with its help. For each Go file that is not a test,
 // DIR/comments gets the comments of exported names. DIR/all gets all comments of the product and of
-// hack, and DIR/messages the texts of the product's errors and log lines. Each text is on the line
-// that it has in the Go file. Vale alone judges them.
+// hack, and DIR/messages the texts of the product's errors and log lines. DIR/specs gets the names of
+// specs and subtests. Each text is on the line that it has in the Go file. Vale alone judges them.
 package main
 
 import (
@@ -32,13 +32,14 @@ func main() {
 	}
 	errs := []error{writeHelp(os.Args[1])}
 	for _, root := range []string{"cmd", "examples", "hack", "internal", "pkg", "test"} {
-		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "comments"), ".md", exported))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "comments"), ".md", isProgram, exported))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "specs"), ".spec", isAny, specs))
 	}
 	for _, root := range []string{"cmd", "internal", "pkg"} {
-		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "messages"), ".msg", messages))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "messages"), ".msg", isProgram, messages))
 	}
 	for _, root := range []string{"cmd", "hack", "internal", "pkg"} {
-		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "all"), ".cmt", comments))
+		errs = append(errs, writeEach(root, filepath.Join(os.Args[1], "all"), ".cmt", isProgram, comments))
 	}
 	if err := errors.Join(errs...); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "prose:", err)
@@ -94,10 +95,14 @@ func help(command *cobra.Command, seen map[string]bool) string {
 	return text.String()
 }
 
-// writeEach writes the result of texts for each Go file below root.
-func writeEach(root, dir, ending string, texts func([]byte) (string, error)) error {
+func isProgram(path string) bool { return !strings.HasSuffix(path, "_test.go") }
+
+func isAny(string) bool { return true }
+
+// writeEach writes the result of texts for each Go file below root that counts.
+func writeEach(root, dir, ending string, counts func(path string) bool, texts func([]byte) (string, error)) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || !counts(path) {
 			return err
 		}
 		source, err := os.ReadFile(path) //nolint:gosec // Of this repository.

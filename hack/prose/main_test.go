@@ -114,6 +114,10 @@ func f() error {
 	if got, err := comments([]byte("package a\n\n//nolint:x // Not read.\nvar b = 1 // Read.\n\n// c is read.\nfunc c() {}\n")); err != nil || got != "\n\n\nRead.\n\n`c` is read.\n" {
 		t.Errorf("got %q (error %v)", got, err)
 	}
+	names := "package a\n\nvar _ = Describe(\"a chart\", func() {\n\tginkgo.It(\"is \"+\n\t\t\"installed\")\n\tt.Run(\"ends.\", nil)\n\texec.Run(\"no name\")\n})\n"
+	if got, err := specs([]byte(names)); err != nil || strings.Trim(got, "\n") != "a chart\nis\ninstalled\nends." {
+		t.Errorf("got %q (error %v)", got, err)
+	}
 	if got, err := messages([]byte("package a\n\nvar b = \"no message\"\n")); err != nil || got != "" {
 		t.Errorf("got %q (error %v)", got, err)
 	}

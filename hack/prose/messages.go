@@ -4,14 +4,22 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
 // messages returns the texts that a Go file gives to errors and to the log: the texts of
-// errors.New, fmt.Errorf and the methods Info and Error of a logger. Each text stands on its line
-// of the file; all other lines are empty. messages returns "" where there is no such text.
-func messages(source []byte) (string, error) {
+// errors.New, fmt.Errorf and the methods Info and Error of a logger.
+func messages(source []byte) (string, error) { return literals(source, messageOf) }
+
+// specs returns the names of a Go file's specs and subtests: the texts of Ginkgo's nodes and of t.Run.
+func specs(source []byte) (string, error) { return literals(source, nameOf) }
+
+// literals returns the texts of calls in a Go file. textOf returns which argument of a call is its
+// text. Each text is on its line of the file; all other lines are empty. literals returns "" if the
+// file has no such text.
+func literals(source []byte, textOf func(*ast.CallExpr) (argument int, is bool)) (string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
 	if err != nil {
@@ -78,8 +86,22 @@ func documented(file *ast.File) (names []*ast.Ident) {
 	return names
 }
 
-// textOf returns which argument of a call is the text.
-func textOf(call *ast.CallExpr) (argument int, is bool) {
+// nameOf returns which argument of a call is the name of a spec or a subtest.
+func nameOf(call *ast.CallExpr) (argument int, is bool) {
+	switch function := call.Fun.(type) {
+	case *ast.Ident:
+		return 0, ginkgoNode.MatchString(function.Name)
+	case *ast.SelectorExpr:
+		of, is := function.X.(*ast.Ident)
+		return 0, is && (of.Name == "ginkgo" && ginkgoNode.MatchString(function.Sel.Name) || function.Sel.Name == "Run" && len(of.Name) == 1)
+	}
+	return 0, false
+}
+
+var ginkgoNode = regexp.MustCompile(`^(Describe|DescribeTable|Context|When|It|Entry|By)$`)
+
+// messageOf returns which argument of a call is the text of an error or a log line.
+func messageOf(call *ast.CallExpr) (argument int, is bool) {
 	selector, is := call.Fun.(*ast.SelectorExpr)
 	if !is {
 		return 0, false

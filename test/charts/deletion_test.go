@@ -141,7 +141,7 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(objectNamed(s, "webhook-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 	})
 
-	It("leaves what belongs to somebody else by now, and says so", func(ctx context.Context) {
+	It("leaves objects that belong to another release by now, and says so", func(ctx context.Context) {
 		s := charted(ctx, plain, "  drift: \"off\"\n").Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "given")
 		class := priorityClass(s, "given")
