@@ -145,6 +145,10 @@ test: build controlplane helm kubebuilder promtool mariadb python ## Unit tests,
 test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
+.PHONY: test-long
+test-long: build controlplane helm kubebuilder mariadb python ## The specs that `make test` leaves out because they take long (UNTIL=seconds: begins no suite later).
+	@hack/test.sh long
+
 .PHONY: test-all
 test-all: build controlplane helm kubebuilder promtool prometheus mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node and test-olm where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold jobs

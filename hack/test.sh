@@ -8,14 +8,16 @@
 #                          servers of warm runs
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible;
 #                          with others before, these run beside
+#   hack/test.sh long      the specs with the label "long", which "suites" leaves out; with UNTIL=seconds
+#                          no suite of them begins later than that, and those left out are named
 #   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
 #                          in the others runs are warm, as they are by default
 #   hack/test.sh jobs      those that say most of roles again, with runs in Jobs: agents
 #                          execute them, on a node of the test's
 #
-# TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
-# packages. AT_ONCE=n runs n of them at once, 3 if not given: suites wait more than
-# they work. What takes long runs alone, because some of it measures.
+# TAGS=long adds the tests that take long: those with this build tag, and the specs with this label.
+# RUN=regexp chooses among the suites' packages. AT_ONCE=n runs n of them at once, 3 if not given:
+# suites wait more than they work. With TAGS=long one runs at a time, because some of it measures.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -29,7 +31,9 @@ tags=(-tags "${TAGS:-}" -vet=off -ldflags='-s -w')
 # After these minutes a package of tests ends that hangs. It is no bound for slow machines, on
 # which specs end by their own timeout (test/harness/timeout.go) long before.
 limit=360 at_once=${AT_ONCE:-3}
-[[ ${TAGS:-} != *long* ]] || at_once=${AT_ONCE:-1}
+# The filter of specs by their labels; an empty one is for all of them.
+export LABELS=${LABELS-!long}
+[[ ${TAGS:-} != *long* ]] || LABELS='' at_once=${AT_ONCE:-1}
 
 have_compiler() { command -v "$(go env CC)" >/dev/null; }
 
@@ -68,7 +72,7 @@ suite() {
   fi
   dependencies=$(go list -tags "${TAGS:-}" -test -deps "$package")
   if grep -qx github.com/onsi/ginkgo/v2 <<<"$dependencies"; then
-    flags+=(-ginkgo.v -ginkgo.no-color -ginkgo.timeout="${limit}m")
+    flags+=(-ginkgo.v -ginkgo.no-color -ginkgo.timeout="${limit}m" -ginkgo.label-filter="$LABELS")
   fi
   go test "${tags[@]}" -count=1 -timeout "${limit}m" "$package" "${flags[@]}" | without_starts
 }
@@ -77,7 +81,9 @@ suite() {
 # Not awk: some hold back what they read, and with it the progress.
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
-# longest are the suites that begin first, so that none is left over at the end.
+# first says within three minutes whether the product works: a new user's first steps, executed.
+first='/test/quickstart$'
+# longest are the suites that begin next, so that none is left over at the end.
 longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|runs/warm|safevars)$'
 
 suites() {
@@ -88,7 +94,7 @@ suites() {
     return 1
   }
   # Any of them may be empty.
-  packages="$(grep -E "$longest" <<<"$packages" || true) $beside $(grep -vE "$longest" <<<"$packages" || true)"
+  packages="$(grep -E "$first" <<<"$packages" || true) $(grep -E "$longest" <<<"$packages" || true) $beside $(grep -vE "$first|$longest" <<<"$packages" || true)"
   total=$(wc -w <<<"$packages")
   if ((total == 1 || at_once == 1)); then
     for package in $packages; do
@@ -111,6 +117,13 @@ suites() {
   rm -f "$failures"
 }
 
+# long runs what make test leaves out of suites. test/node chooses among its labels itself.
+long() {
+  LABELS=long
+  [[ -z ${UNTIL:-} ]] || export deadline=$(($(date +%s) + UNTIL))
+  RUN="/($(grep -rl --include='*_test.go' 'Label("long")' test | grep -v '^test/node/' | xargs -n 1 dirname | sort -u | paste -sd '|'))\$" suites
+}
+
 cold() {
   export ENSIGN_TEST_WARM=false
   TAGS='' RUN='/test/(contract|runs)$' hack/test.sh suites
@@ -129,6 +142,10 @@ jobs() {
 # is over.
 aside() {
   local output status
+  if (($(date +%s) > ${deadline:-$(date +%s)})); then
+    printf '==> not begun, because the time is over: %s\n' "$1"
+    return
+  fi
   output=$(mktemp)
   printf '==> begun: %s\n' "$1"
   set +e # As in step.
@@ -169,10 +186,11 @@ for what in "$@"; do
     fi
     ;;
   suites) suites ;;
+  long) long ;;
   cold) cold ;;
   jobs) jobs ;;
   *)
-    printf 'usage: hack/test.sh [unit] [collections] [suites] [cold] [jobs]\n' >&2
+    printf 'usage: hack/test.sh [unit] [collections] [suites] [long] [cold] [jobs]\n' >&2
     exit 2
     ;;
   esac

@@ -36,7 +36,7 @@ const harmed = `
 - {group: demo.example.com, version: v1, kind: Greeting, chart: chart, timeout: 6s}
 `
 
-var _ = Describe("a chart that does harm", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a chart that does harm", Label("long"), Ordered, ContinueOnFailure, func() {
 	var s *site.Site
 
 	BeforeAll(func(ctx context.Context) {

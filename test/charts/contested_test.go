@@ -50,7 +50,7 @@ func play(ctx context.Context, object client.Object, wants func() (patch string)
 	}
 }
 
-var _ = Describe("a field that another client sets again and again", func() {
+var _ = Describe("a field that another client sets again and again", Label("long"), func() {
 	It("is repaired at growing intervals and named, and everything else at once", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b\n  other: c")}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "contested", nil)

@@ -57,7 +57,7 @@ var asCharts = map[string][2]string{
 	"poddisruptionbudgets: the other bound, and a null (grafana-community/helm-charts#674)":            {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {selector: {matchLabels: {a: b}}, maxUnavailable: 1, minAvailable: null}\n", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {selector: {matchLabels: {a: b}}, minAvailable: 1, maxUnavailable: null}\n"},
 }
 
-var _ = Describe("values that a create accepts", func() {
+var _ = Describe("values that a create accepts", Label("long"), func() {
 	for of, texts := range asCharts {
 		resource, _, _ := strings.Cut(of, ":")
 		It("an apply accepts, with the same result: "+of, func(ctx context.Context) {

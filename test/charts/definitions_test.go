@@ -38,7 +38,7 @@ func says(group string) func(context.Context) (string, error) {
 	}
 }
 
-var _ = Describe("the definitions of a chart", func() {
+var _ = Describe("the definitions of a chart", Label("long"), func() {
 	data := configMap("a", "{}", "a: {{ .Values.a | default \"b\" | quote }}")
 
 	DescribeTable("come before their objects, and outlive the release", func(ctx context.Context, group, dir, fields string, forget bool) {

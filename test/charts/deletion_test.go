@@ -299,7 +299,7 @@ var _ = Describe("the record of a release", func() {
 	})
 })
 
-var _ = Describe("the deletion of a CR under faults", func() {
+var _ = Describe("the deletion of a CR under faults", Label("long"), func() {
 	It("leaves nothing, and reports no success too early, whatever request fails", func(ctx context.Context) {
 		s := charted(ctx, plain, "")
 		proxy := behindProxy(s)

@@ -36,7 +36,7 @@ spec:
 `,
 }
 
-var _ = Describe("fields of another client in the place of the chart's, so that the API server refuses both", func() {
+var _ = Describe("fields of another client in the place of the chart's, so that the API server refuses both", Label("long"), func() {
 	change := func(ctx context.Context, s *site.Site, object client.Object, name string, kind types.PatchType, patch string) {
 		GinkgoHelper()
 		Expect(objectNamed(s, name, object)(ctx)).To(Succeed())
@@ -132,7 +132,7 @@ var _ = Describe("fields of another client in the place of the chart's, so that 
 	})
 })
 
-var _ = Describe("a default of the API server that does not go with the chart's value", func() {
+var _ = Describe("a default of the API server that does not go with the chart's value", Label("long"), func() {
 	It("goes, and comes back with the value that has it", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"deployment.yaml": strings.Replace(served["deployment.yaml"], "spec:\n", "spec:\n  {{- with .Values.strategy }}\n  strategy: {type: {{ . }}}\n  {{- end }}\n", 1)}, "")
 		s.Start(ctx, hello.Kind)

@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("Events of an account", func() {
+var _ = Describe("Events of an account", Label("long"), func() {
 	limited := func(ctx context.Context, more ...rbacv1.PolicyRule) *site.Site {
 		GinkgoHelper()
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | quote }}")}, "  overrideValues: {a: b}\n")

@@ -90,7 +90,7 @@ func performAll(ctx context.Context, parallel int, every bool, lives []life) {
 	}
 }
 
-var _ = Describe("a release under faults", func() {
+var _ = Describe("a release under faults", Label("long"), func() {
 	It("converges as without one under the fixed plans", func(ctx context.Context) {
 		performAll(ctx, 4, false, []life{
 			{{phase: "install", request: 4, fault: plan.CrashBefore}, {phase: "upgrade", request: 4, fault: plan.Lost}, {phase: "uninstall", request: 4, fault: plan.Away}},

@@ -30,7 +30,7 @@ func formerFile(name string, into any) {
 	Expect(yaml.Unmarshal(text, into)).To(Succeed())
 }
 
-var _ = Describe("a project of operator-sdk's Helm operator", func() {
+var _ = Describe("a project of operator-sdk's Helm operator", Label("long"), func() {
 	It("works as it is, with its rights, and shows what it showed", func(ctx context.Context) {
 		definition, role, cr := &apiextensionsv1.CustomResourceDefinition{}, &rbacv1.ClusterRole{}, &unstructured.Unstructured{}
 		formerFile("config/crd/bases/former.example.com_webs.yaml", definition)

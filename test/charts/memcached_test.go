@@ -28,7 +28,7 @@ func notes(cr *unstructured.Unstructured, reason string) func(context.Context) (
 	}
 }
 
-var _ = Describe("the example memcached", Ordered, func() {
+var _ = Describe("the example memcached", Label("long"), Ordered, func() {
 	var (
 		s               *site.Site
 		three, measured *unstructured.Unstructured

@@ -52,7 +52,7 @@ spec:
   containers: [{name: a, image: none}]
 `
 
-var _ = Describe("an operator with a role and a chart", func() {
+var _ = Describe("an operator with a role and a chart", Label("long"), func() {
 	var s *site.Site
 
 	// sum adds the values of a metric, of the watch of a kind or of all.
@@ -185,7 +185,7 @@ var _ = Describe("an operator with a role and a chart", func() {
 	})
 })
 
-var _ = Describe("the traces of an operator with a role and a chart", func() {
+var _ = Describe("the traces of an operator with a role and a chart", Label("long"), func() {
 	It("have the runs, their tasks and their requests, and their IDs are in the log and the Events", func(ctx context.Context) {
 		to := collector.Start()
 		DeferCleanup(to.Close)

@@ -80,7 +80,7 @@ func force(what string) string {
 	return `{"metadata":{"annotations":{"helm.sdk.operatorframework.io/` + what + `-force":"true"}}}`
 }
 
-var _ = Describe("objects that cannot be changed", func() {
+var _ = Describe("objects that cannot be changed", Label("long"), func() {
 	// replaceable returns new objects to read into, by what is said of them without the annotation. Which field of a
 	// StatefulSet it is, Kubernetes says from 1.37 on.
 	replaceable := func() map[string]client.Object {

@@ -145,7 +145,7 @@ func formerStatus(ctx context.Context, cr *unstructured.Unstructured, manifest s
 	Expect(k8s.Status().Patch(ctx, cr, client.RawPatch("application/merge-patch+json", text))).To(Succeed())
 }
 
-var _ = Describe("a release of operator-sdk's Helm operator", func() {
+var _ = Describe("a release of operator-sdk's Helm operator", Label("long"), func() {
 	DescribeTable("loses the fields that an upgrade drops", func(ctx context.Context, program, fields string) {
 		s := charted(ctx, dropping, fields)
 		cr := harness.Custom(hello, s.Namespace, "former", map[string]any{"legacy": true})

@@ -16,7 +16,7 @@ import (
 )
 
 // What people ask about values from objects where other operators have them.
-var _ = Describe("values from objects, as people have them", Ordered, func() {
+var _ = Describe("values from objects, as people have them", Label("long"), Ordered, func() {
 	var s *site.Site
 
 	BeforeAll(func(ctx context.Context) {

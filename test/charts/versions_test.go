@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("a release with an object in a version of its API that goes", func() {
+var _ = Describe("a release with an object in a version of its API that goes", Label("long"), func() {
 	It("is upgraded to the version that stays, and what the chart drops goes", func(ctx context.Context) {
 		kind := schema.GroupKind{Group: "aging.example.com", Kind: "Aged"}
 		crd := harness.Definition(kind)

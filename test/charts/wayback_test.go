@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("a release whose operator is gone", func() {
+var _ = Describe("a release whose operator is gone", Label("long"), func() {
 	DescribeTable("is one as any other to the helm command, and to the operator when it is back", func(ctx context.Context, fields string, flags ...string) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | quote }}\n  {{- if .Values.legacy }}\n  legacy: b\n  {{- end }}")}, fields).Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "back", map[string]any{"a": "b", "legacy": true})

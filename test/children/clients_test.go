@@ -114,7 +114,7 @@ const clients = `
       CHILDREN_TYPED_CLIENT: "application/vnd.kubernetes.protobuf{{ ',application/json' if name == 'typed' else '' }}"
 `
 
-var _ = Describe("the programs of a run", Ordered, func() {
+var _ = Describe("the programs of a run", Label("long"), Ordered, func() {
 	var p *operator
 	names := []string{"kubectl", "helm", "helm-anew", "typed", "insistent"}
 	custom := map[string]*unstructured.Unstructured{}

@@ -85,7 +85,7 @@ func manners() []manner {
 	}
 }
 
-var _ = Describe("the writes of a run", Ordered, ContinueOnFailure, func() {
+var _ = Describe("the writes of a run", Label("long"), Ordered, ContinueOnFailure, func() {
 	var places map[string]*place
 	names := []string{"in the CR's namespace", "in another namespace", "cluster-scoped", "of a cluster-scoped CR", "cluster-scoped, of a cluster-scoped CR"}
 	var crs []*run

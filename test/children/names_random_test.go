@@ -138,7 +138,7 @@ func askAsIs(ctx context.Context, kubeconfig, method, path string) string {
 	return string(said)
 }
 
-var _ = Describe("a random value in the place of a name", func() {
+var _ = Describe("a random value in the place of a name", Label("long"), func() {
 	It("reaches only the named objects by kubectl and helm", func(ctx context.Context) {
 		tryNames(ctx, 1, 2)
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("a version of the CR's kind that is not served any more", func() {
+var _ = Describe("a version of the CR's kind that is not served any more", Label("long"), func() {
 	It("keeps no child alive: each way of writing renews the reference", func(ctx context.Context) {
 		crate := schema.GroupKind{Group: "children.ensign.io", Kind: "Crate"}
 		crates := harness.Definition(crate)

@@ -23,7 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("streaming requests (§8)", Ordered, ContinueOnFailure, func() {
+var _ = Describe("streaming requests (§8)", Label("long"), Ordered, ContinueOnFailure, func() {
 	var (
 		k         *site.Kubelet
 		namespace string

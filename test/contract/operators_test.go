@@ -50,7 +50,7 @@ func owners(object client.Object) []string {
 	return names
 }
 
-var _ = Describe("an operator for the base image", func() {
+var _ = Describe("an operator for the base image", Label("long"), func() {
 	// A test can't write /etc/ansible/ansible.cfg: ANSIBLE_CONFIG names the file.
 	row("§operators playbook-based", "ANSIBLE_INVENTORY with group_vars, a filter plugin, ansible.cfg", func(ctx context.Context) {
 		s := operator(ctx, "playbook", "inn.example.com", "Welcome")

@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("make", func() {
+var _ = Describe("make", Label("long"), func() {
 	var place string
 	var db *unstructured.Unstructured
 	BeforeEach(func(ctx context.Context) {

@@ -59,7 +59,7 @@ spec: {policyName: %[1]s, matchResources: {namespaceSelector: {matchLabels: {kub
 	}
 }
 
-var _ = Describe("a run in a Job, whose pod others change at its creation", func() {
+var _ = Describe("a run in a Job, whose pod others change at its creation", Label("long"), func() {
 	DescribeTable("is a run as any other beside a container that never ends", func(ctx SpecContext, where string) {
 		o := newOperator(ctx, "10m")
 		o.changePods(ctx, `op: "add", path: "/spec/containers/`+where+`", value: Object.spec.containers{name: "mesh", image: "mesh"}`,

@@ -150,7 +150,7 @@ func (o faulty) judge(ctx context.Context, t *trial) {
 	Expect(made.OwnerReferences).To(ConsistOf(HaveField("UID", t.cr.GetUID())))
 }
 
-var _ = Describe("a run in a Job, under faults of the API", func() {
+var _ = Describe("a run in a Job, under faults of the API", Label("long"), func() {
 	It("is one run, whose result is neither lost nor invented, whatever meets its writes", func(ctx SpecContext) {
 		o := newFaulty(ctx)
 		trials := []*trial{o.begin(ctx, plan.Plan{Operation: plan.Create, Point: creation, Fault: exists}, func() {})}

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("a run that prints a lot", func() {
+var _ = Describe("a run that prints a lot", Label("long"), func() {
 	It("has the right verdict and all its events, and takes no memory of the manager for them", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)

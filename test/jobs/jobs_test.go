@@ -187,7 +187,7 @@ var _ = Describe("a run in a Job of a shard", func() {
 	})
 })
 
-var _ = Describe("effects of Kubernetes on the pod of a run", func() {
+var _ = Describe("effects of Kubernetes on the pod of a run", Label("long"), func() {
 	It("is in the status in its own words, and never a success", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)
@@ -320,7 +320,7 @@ var _ = Describe("effects of Kubernetes on the pod of a run", func() {
 	})
 })
 
-var _ = Describe("a manager that is cut off from a run", func() {
+var _ = Describe("a manager that is cut off from a run", Label("long"), func() {
 	It("takes its events in order, all and once, after it was frozen", func(ctx SpecContext) {
 		o := newOperator(ctx, "10m")
 		o.Start(ctx, work.Kind)

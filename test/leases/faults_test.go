@@ -87,7 +87,7 @@ func (s *shards) dies(ctx context.Context, f plan.Fault, verb string) {
 	})
 }
 
-var _ = Describe("a resource that moves from one shard to another, under faults of the API", func() {
+var _ = Describe("a resource that moves from one shard to another, under faults of the API", Label("long"), func() {
 	It("has one run at most, whatever meets the locks of runs, also while managers are killed there", func(ctx context.Context) {
 		var faults []plan.Fault
 		for _, f := range plan.Faults() {

@@ -16,7 +16,7 @@ var hostile = []string{
 	"mysql", "MySQL", "sys", "information_schema", "performance_schema",
 }
 
-var _ = Describe("names", func() {
+var _ = Describe("names", Label("long"), func() {
 	BeforeEach(func(ctx context.Context) { ask(ctx, "CREATE DATABASE IF NOT EXISTS canary") })
 	AfterEach(func(ctx context.Context) { Expect(databases(ctx, "canary")).To(HaveLen(1)) })
 

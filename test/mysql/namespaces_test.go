@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-var _ = Describe("a cluster in another namespace", func() {
+var _ = Describe("a cluster in another namespace", Label("long"), func() {
 	It("serves the namespaces that it allows", func(ctx context.Context) {
 		near, abroad, name := newPlace(ctx), ground.Namespace(ctx), own("abroad")
 		// The same name: the Secret is this one, whatever the other namespace has.

@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/test/mariadb"
 )
 
-var _ = Describe("a user without its server", func() {
+var _ = Describe("a user without its server", Label("long"), func() {
 	It("waits for a cluster that is missing", func(ctx context.Context) {
 		place, name := ground.Namespace(ctx), own("early")
 		secret(ctx, place, "password", "waiting")

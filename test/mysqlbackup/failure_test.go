@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("a MySQLBackup", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a MySQLBackup", Label("long"), Ordered, ContinueOnFailure, func() {
 	var p *place
 
 	BeforeAll(func(ctx context.Context) {

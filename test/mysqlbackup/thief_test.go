@@ -14,7 +14,7 @@ import (
 )
 
 // What the script does alone is tested in test/dumps.
-var _ = Describe("beside the operator", Ordered, func() {
+var _ = Describe("beside the operator", Label("long"), Ordered, func() {
 	var (
 		p      *place
 		server *thief.Server

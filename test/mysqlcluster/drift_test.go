@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("manual changes of a MySQLCluster", Ordered, ContinueOnFailure, func() {
+var _ = Describe("manual changes of a MySQLCluster", Label("long"), Ordered, ContinueOnFailure, func() {
 	var (
 		o  *operator
 		db *unstructured.Unstructured

@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/mariadb"
 )
 
-var _ = Describe("a MySQLCluster whose server runs elsewhere", Ordered, func() {
+var _ = Describe("a MySQLCluster whose server runs elsewhere", Label("long"), Ordered, func() {
 	var (
 		o      *operator
 		server *mariadb.Server

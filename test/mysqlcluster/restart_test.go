@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("after an operator that was cut off while a StatefulSet was gone, another one", func() {
+var _ = Describe("after an operator that was cut off while a StatefulSet was gone, another one", Label("long"), func() {
 	It("completes what grew and what was upgraded, takes along what is deleted, and takes no image of an older series", func(ctx context.Context) {
 		o := newOperator(ctx)
 		o.start(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("the operator in Go", Ordered, func() {
+var _ = Describe("the operator in Go", Label("long"), Ordered, func() {
 	var space string
 	BeforeAll(func(ctx context.Context) {
 		crd := definition("go")
