@@ -13,7 +13,7 @@ import (
 )
 
 // WithAnsibleSettings returns the options with an environment in which Ansible works as in a shell
-// in the project's directory, although a run has a working directory of its own:
+// in the project's directory, although a run has another working directory:
 //   - The ansible.cfg beside the watches file is Ansible's configuration file, unless
 //     ANSIBLE_CONFIG names another.
 //   - Paths below ImageDir in that file mean the project's directory.
@@ -54,7 +54,7 @@ func (o Options) WithAnsibleSettings() Options {
 	return o
 }
 
-// workingDir stands for the working directory in paths of Ansible's settings.
+// workingDir means the working directory in paths of Ansible's settings.
 const workingDir = "{{CWD}}"
 
 // AnsibleConfig returns the path of the configuration file that runs have; none if there is none.

@@ -50,7 +50,7 @@ type Hooks struct {
 	// was canceled: the next manager repeats it. An error fails the attempt, and the next one
 	// runs the content again, even if there is nothing to be done.
 	After []func(ctx context.Context, cr *unstructured.Unstructured, outcome content.Outcome) error
-	// Version stands for the code of the functions in the engine's digest. While it is "",
+	// Version represents the code of the functions in the engine's digest. While it is "",
 	// every CR runs once after a restart.
 	Version string
 	// Timeout is the longest time for all functions of one kind together; 0 means no limit.

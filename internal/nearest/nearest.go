@@ -1,4 +1,4 @@
-// Package nearest finds the name that somebody most likely meant, for "did you mean …".
+// Package nearest finds the name that was most likely meant, for "did you mean …".
 package nearest
 
 import (

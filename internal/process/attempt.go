@@ -5,8 +5,8 @@ package process
 type Attempt struct {
 	// Request is the same for runs that are to do the same.
 	Request string
-	// Interrupted is true if the status shows a run whose result nobody has written: the manager that
-	// started it has stopped.
+	// Interrupted is true if the status shows a run without a result: the manager that started it has
+	// stopped.
 	Interrupted bool
 	Generation  int64
 	Finalizing  bool

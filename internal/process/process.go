@@ -40,7 +40,7 @@ type Pipes struct {
 }
 
 // Connect gives cmd its pipes. With recordsOnStdout, its standard output carries the
-// records; otherwise a descriptor of its own does, number 3, which no text gets into.
+// records; otherwise descriptor 3 does, which no text gets into.
 func Connect(cmd *exec.Cmd, recordsOnStdout bool) (*Pipes, error) {
 	p := &Pipes{}
 	records, err := p.add(&p.records)
@@ -79,7 +79,7 @@ func (p *Pipes) close() error {
 	return errors.Join(errs...)
 }
 
-// closeTheirs closes the ends that the program has by now.
+// closeTheirs closes the program's ends.
 func (p *Pipes) closeTheirs() error {
 	var errs []error
 	for _, f := range p.theirs {
@@ -124,7 +124,7 @@ func (p *Pipes) Start(launch func() (*proctree.Tree, error), read func(io.Reader
 		go func() {
 			// An error ends the reading, as the end of the stream does.
 			_, _ = io.Copy(&started.Printed, text)
-			_ = text.file.Close() // Nobody reads it any more.
+			_ = text.file.Close() // It is at its end.
 			started.textsDone <- struct{}{}
 		}()
 	}

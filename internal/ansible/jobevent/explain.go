@@ -87,7 +87,7 @@ func returnCodeText(rc any, message string) string {
 	return " (rc " + number.String() + ")"
 }
 
-// stderrText returns the end of a command's standard error as a line of its own, or "" if
+// stderrText returns the end of a command's standard error as a separate line, or "" if
 // the message has it already.
 func stderrText(stderr any, message string) string {
 	text, _ := stderr.(string)

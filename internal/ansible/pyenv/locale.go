@@ -22,7 +22,7 @@ if locale.getlocale()[1].lower() not in ("utf-8", "utf8"):
 // variable. replaced are the names of the variables that were replaced.
 //
 // Without any locale, Python would choose one and pass it to child processes in a variable
-// (PEP 538), so that ansible-playbook would have a variable that nobody set.
+// (PEP 538), so that ansible-playbook would have another environment.
 func (e Env) WithUTF8Locale(ctx context.Context) (in Env, replaced []string) {
 	var kept []string
 	for _, entry := range e.environ {

@@ -52,7 +52,7 @@ func directory(path string) error {
 }
 
 // unpack writes the files of the server's source that are missing or differ from the embedded ones.
-// A full disk, or somebody else, may have left other files.
+// A full disk or another program may have left other files.
 func (s *Server) unpack() error {
 	return fs.WalkDir(source, "server", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

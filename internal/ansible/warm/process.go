@@ -91,7 +91,7 @@ func (s *Server) start() (*process, error) {
 	p.cmd.Env = append([]string{"ANSIBLE_LOCAL_TEMP=" + temp, roomVariable + "=" + strings.Repeat(".", room)}, s.env...)
 	p.cmd.Dir, p.cmd.WaitDelay = home, lastWords
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, outputWriter, &complaints{s}
-	// A session of its own, so that neither a terminal nor a signal to the manager's process
+	// A new session, so that neither a terminal nor a signal to the manager's process
 	// group reaches it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = s.reaper.Keep(p.cmd)

@@ -221,7 +221,7 @@ func (e *evaluator) addFunction(name string) error {
 	e.functions[name] = func(arguments ...any) (result any, err error) {
 		var call strings.Builder
 		for i := range arguments {
-			if constant, ok := arguments[i].(int); ok { // It may stand for a number of any type.
+			if constant, ok := arguments[i].(int); ok { // It may be a number of any type.
 				fmt.Fprintf(&call, " %d", constant)
 				continue
 			}
@@ -236,7 +236,7 @@ func (e *evaluator) addFunction(name string) error {
 	return nil
 }
 
-// ask has Helm's engine evaluate a text of ours: it shows nobody its functions.
+// ask has Helm's engine evaluate a text of ours: it does not export its functions.
 func (e *evaluator) ask(text string, funcs template.FuncMap) error {
 	c := &chart.Chart{Metadata: &chart.Metadata{Name: "function"}, Templates: []*common.File{{Name: "call", Data: []byte(text)}}}
 	_, err := engine.Engine{CustomTemplateFuncs: funcs, LintMode: e.trying}.RenderWithContext(e.ctx, c, common.Values{})

@@ -20,7 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// redacted stands in a status for text that may contain values of Secrets.
+// redacted replaces text in a status that may contain values of Secrets.
 const redacted = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
 
 // valuesError is an error about the objects of valuesFrom.

@@ -38,7 +38,7 @@ const (
 // Store keeps entries in ConfigMaps. Only the manager writes them, with the version that it has read.
 type Store struct {
 	// ConfigMaps are those of the operator's namespace. nil keeps the entries in memory: they are lost
-	// at the end of the manager, which knows no namespace of its own.
+	// at the end of the manager, which does not know its namespace.
 	ConfigMaps clientv1.ConfigMapInterface
 	// Namespace is the ConfigMaps', for messages. Prefix begins their names: operators that share a
 	// namespace have different prefixes.

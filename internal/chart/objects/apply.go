@@ -318,7 +318,7 @@ func (a *application) applyAgain(ctx context.Context, live *unstructured.Unstruc
 
 // takeOver gives the applier the fields that the release's former operator holds. A server-side
 // apply removes only fields that its own manager holds, so that a container that the chart drops
-// would stay forever. Helm itself moves only the fields that a program of its own name holds.
+// would stay forever. Helm itself moves only the fields of a manager with its name.
 func (a *application) takeOver(ctx context.Context) error {
 	if a.DryRun {
 		return nil

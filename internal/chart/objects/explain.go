@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NotReplaced stands in the error of an object that may not be replaced.
+// NotReplaced is part of the error of an object that may not be replaced.
 const NotReplaced = ". It is not replaced"
 
 // nameless is a client's error for an object without a name.

@@ -139,7 +139,7 @@ type Templates struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
-// Text is a text or key of the values, and where it stands in them.
+// Text is a text or key of the values, and its path in them.
 type Text struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
@@ -295,7 +295,7 @@ func Read(r io.Reader, nonce int64, handle func(Record)) (last *Record, err erro
 	for lines.Scan() {
 		var record Record
 		if err := json.Unmarshal(lines.Bytes(), &record); err != nil || record.Nonce != nonce {
-			continue // Nobody else has the descriptor; but a line proves nothing without the nonce.
+			continue // A line without the nonce proves nothing.
 		}
 		if record.Done && last == nil {
 			last = &record

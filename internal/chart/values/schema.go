@@ -130,8 +130,8 @@ func (s *Source) violations(c *chart.Chart, values map[string]any) (found []viol
 }
 
 const (
-	// fetchTime bounds all that a schema fetches, and fetchPause is how long nobody tries again after a failure:
-	// attempts wait for it.
+	// fetchTime bounds all fetches for a schema, and fetchPause is the pause after a failure: attempts wait
+	// for it.
 	fetchTime  = 10 * time.Second
 	fetchPause = 10 * time.Second
 	// maxSchema bounds the fetched text, in bytes.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// maxUnauthenticated is how many connections there may be on which nobody has shown a valid token yet.
+// maxUnauthenticated bounds the connections without a valid token so far.
 const maxUnauthenticated = 256
 
 // unauthenticated has the connections without a valid token so far, the oldest first. If there are

@@ -65,7 +65,7 @@ func newReviewer(tokens authenticationclient.TokenReviewInterface, access author
 // request is a reader's request: token, verb and path.
 type request struct{ token, verb, path string }
 
-// digest stands for a request in memory, where neither its token nor its length may stay.
+// digest replaces a request in memory, where neither its token nor its length may stay.
 func (r request) digest() [sha256.Size]byte {
 	return sha256.Sum256([]byte(r.token + "\n" + r.verb + "\n" + r.path)) // A header has no line break.
 }
@@ -108,7 +108,7 @@ type reviewer struct {
 func (r *reviewer) filter(log logr.Logger, metrics http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch status, err := r.review(req); {
-		case req.Context().Err() != nil: // Nobody waits for an answer.
+		case req.Context().Err() != nil: // The client is gone.
 		case err != nil:
 			if r.mayLog() {
 				log.Error(err, "could not check the rights of a client that reads metrics")

@@ -55,7 +55,7 @@ func (t *Traces) Trace(ctx context.Context, run content.Run) (traced context.Con
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.live[subject{run.Watch, run.Object}] = span
-	if !span.SpanContext().IsSampled() { // Nobody will find it.
+	if !span.SpanContext().IsSampled() { // It is not sent.
 		return ctx, ""
 	}
 	return ctx, span.SpanContext().TraceID().String()

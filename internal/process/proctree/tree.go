@@ -41,7 +41,7 @@ func (r *Reaper) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	}}, nonce), nil
 }
 
-// Adopt returns the Tree of a run whose first process somebody else started, with JOB_ID and the
+// Adopt returns the Tree of a run whose first process another program started, with JOB_ID and the
 // run's nonce in its environment. Its number must not be reused before Wait returns.
 func (r *Reaper) Adopt(leader Leader, nonce int64) *Tree {
 	t := &Tree{
@@ -90,7 +90,7 @@ func (t *Tree) End(grace time.Duration) Ended {
 func (t *Tree) Close() { t.reaper.reap(t.processes.table) }
 
 // reap takes the exit status of processes that a run left and that became children of the
-// manager because it is the first process of its container. Nobody else does. reap spares
+// manager because it is the first process of its container. Nothing else does. reap spares
 // the manager's own children: they are in the manager's session, and processes of runs never
 // are.
 func (r *Reaper) reap(table []proc) {

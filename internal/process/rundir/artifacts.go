@@ -110,7 +110,7 @@ func rotate(artifacts *os.Root, keep int) error {
 func artifactNames(artifacts *os.Root) ([]string, error) {
 	entries, err := fs.ReadDir(artifacts.FS(), ".")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // Somebody removed the directory that is open here.
+		return nil, nil // The open directory was removed.
 	}
 	if err != nil {
 		return nil, err

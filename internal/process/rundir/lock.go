@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// lockTimeout is how long Open waits for a lock that somebody else holds.
+	// lockTimeout is how long Open waits for a lock.
 	lockTimeout  = 5 * time.Second
 	lockInterval = 20 * time.Millisecond
 )
@@ -33,7 +33,7 @@ func (r *Root) lockRoot() error {
 	return nil
 }
 
-// sign writes into the file of a lock who holds it. On a full disk nobody will know.
+// sign writes the holder into the file of a lock, if the disk is not full.
 func sign(lock *os.File) {
 	host, _ := os.Hostname() // The name of the pod, in a cluster.
 	_ = lock.Truncate(0)
@@ -43,7 +43,7 @@ func sign(lock *os.File) {
 // maxHolder is more than sign writes.
 const maxHolder = 512
 
-// holderOf returns who holds a lock; "" if nobody knows, as while the holder is about to write it.
+// holderOf returns the holder of a lock; "" if it is not known, as before the holder has written it.
 func holderOf(lock *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(lock, 0, maxHolder))
 	if err != nil {

@@ -45,8 +45,7 @@ func (r *Root) named(uid, resource string) string {
 	return filepath.Join(r.namesPath, uid, resource)
 }
 
-// openNames opens the directory with the named paths, and makes it if there is none yet, or none any
-// more because somebody has tidied up.
+// openNames opens the directory with the named paths, and makes it if it is missing.
 func (r *Root) openNames() (*os.Root, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

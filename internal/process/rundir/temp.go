@@ -112,8 +112,8 @@ func (r *Root) makeElsewhere(name, path string) error {
 	return os.Chmod(path, 0o700) // Whatever the umask is.
 }
 
-// checkStays returns an error if somebody else than root can replace files that this user makes in
-// the directory.
+// checkStays returns an error if a user other than root can replace files that this user makes in the
+// directory.
 func checkStays(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Root) removeElsewhere(name string) error {
 	return r.removeEntry(r.root, name)
 }
 
-// removeOwn removes a directory unless it belongs to somebody else by now.
+// removeOwn removes a directory unless it belongs to another user.
 func removeOwn(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !isPrivate(info) {
