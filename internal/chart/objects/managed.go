@@ -69,7 +69,7 @@ func unheld(live, desired *unstructured.Unstructured) (found []fieldpath.Path) {
 		return nil // It may hold a field by another path.
 	}
 	held := fieldsOf(live, func(*metav1.ManagedFieldsEntry) bool { return true })
-	var walk func(fields, said map[string]any, held *fieldpath.Set, at fieldpath.Path)
+	var walk func(fields, desired map[string]any, held *fieldpath.Set, at fieldpath.Path)
 	walk = func(fields, desired map[string]any, held *fieldpath.Set, at fieldpath.Path) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			element := fieldpath.FieldNameElement(name)
