@@ -84,7 +84,7 @@ func Refers(object metav1.Object, owner order.Owner) bool {
 // owners names all owners of the revisions, for people.
 func owners(links []Link) string {
 	if len(links) == 0 {
-		return "no custom resource: Helm's command or another program has made it"
+		return "the helm CLI or another program, not to a custom resource"
 	}
 	var names []string
 	for _, link := range links {
