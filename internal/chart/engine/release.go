@@ -48,9 +48,9 @@ func (w *work) locate(ctx context.Context) (*ledger.Entry, error) {
 	return entry, nil
 }
 
-// conclude notes the end of an attempt whose end the ledger does not know. Nothing of the attempt
+// recordEnd notes the end of an attempt whose end the ledger does not know. Nothing of the attempt
 // executes any more. Its sealed records show how far it came.
-func (w *work) conclude(ctx context.Context, s *site, all []release.Revision) error {
+func (w *work) recordEnd(ctx context.Context, s *site, all []release.Revision) error {
 	states, err := s.records.Sealed(ctx, s.entry.Attempt)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, err
 	}
 	if f.entry.Attempt != "" {
-		if err := w.conclude(ctx, &f.site, all); err != nil {
+		if err := w.recordEnd(ctx, &f.site, all); err != nil {
 			return f, err
 		}
 	}
