@@ -55,12 +55,6 @@ func delimiters(option func(name string) string) reader.Delimiters {
 	}
 }
 
-// terms returns the names that the term of a lookup may have.
-func (u *Unit) terms(v reader.Value, t *source.Task) []string {
-	names, _ := u.TermNames(v, t)
-	return names
-}
-
 // command adds text of the custom resource that gets into a command line.
 func (p *Project) command(u *Unit, t *source.Task) {
 	switch module := source.Plain(t.Module); {

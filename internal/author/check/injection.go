@@ -225,7 +225,8 @@ func (u *Unit) lookedUp(l reader.Lookup, t *source.Task) []*source.Text {
 	if source.Plain(l.Plugin) != "template" || len(l.Terms) == 0 {
 		return nil
 	}
-	return u.filesOf(t, u.terms(l.Terms[0], t))
+	names, _ := u.TermNames(l.Terms[0], t)
+	return u.filesOf(t, names)
 }
 
 // filesOf returns the texts of the templates that the task names.

@@ -237,7 +237,8 @@ func (u *Unit) addTemplates() {
 		for _, l := range t.Analysis.Lookups {
 			if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
 				literal := func(name string) string { text, _ := l.Options[name].Literal.(string); return text }
-				add(cmp.Or(t.Task, u.anyTask()), rendering{u.terms(l.Terms[0], t.Task), delimiters(literal)})
+				names, _ := u.TermNames(l.Terms[0], t.Task)
+				add(cmp.Or(t.Task, u.anyTask()), rendering{names, delimiters(literal)})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -27,7 +28,7 @@ func (p *Project) argumentSpec(u *Unit) {
 		switch {
 		case declared:
 			p.compareOption(u, key.Value, field, option, at)
-		case source.True(source.Field(option, "required")) && !u.Variables.Open && !own[key.Value]:
+		case source.True(source.Field(option, "required")) && !u.Variables.Open && !own.Has(key.Value):
 			p.add(finding{
 				"argument-spec", report.Error, at, fmt.Sprintf("the role requires %s, and the schema of %s has no field that becomes it", key.Value, u.Watch.GVK.Kind),
 				"each run fails before its first task", "add the field to " + p.relative(u.Variables.File) + ", give it a default, or set it in the watch's vars",
@@ -38,16 +39,12 @@ func (p *Project) argumentSpec(u *Unit) {
 
 // givenAtStart returns the variables that a role has before its first task, beside the fields of
 // the spec.
-func (u *Unit) givenAtStart() map[string]bool {
-	given := map[string]bool{"ansible_operator_meta": true}
-	for _, name := range u.Variables.Whole() {
-		given[name] = true
-	}
-	for name := range u.Watch.Vars {
-		given[name] = true
-	}
+func (u *Unit) givenAtStart() sets.Set[string] {
+	given := sets.KeySet(u.Watch.Vars).Insert("ansible_operator_meta").Insert(u.Variables.Whole()...)
 	for _, d := range u.Definitions {
-		given[d.Name] = given[d.Name] || d.How != source.SetFact && d.How != source.Register
+		if d.How != source.SetFact && d.How != source.Register {
+			given.Insert(d.Name)
+		}
 	}
 	return given
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -22,13 +23,13 @@ import (
 func (p *Project) undefined(u *Unit) {
 	known, everywhere := u.known(), p.defined()
 	guarded, elsewhere := u.guarded(), u.definesElsewhere() || p.options.Env["ANSIBLE_VARS_PLUGINS"] != ""
-	places, sure := u.reads(func(name string) bool { return !known[name] && !everywhere[name] && !magic(name) })
+	places, sure := u.reads(func(name string) bool { return !known.Has(name) && !everywhere.Has(name) && !magic(name) })
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		meant := likely(name, known)
 		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
 			continue // The resource may have the list, and a loop's variable the name of one.
 		}
-		excused := elsewhere || guarded[name] || u.Variables.Open
+		excused := elsewhere || guarded.Has(name) || u.Variables.Open
 		if meant == "" && excused {
 			continue
 		}
@@ -37,14 +38,12 @@ func (p *Project) undefined(u *Unit) {
 }
 
 // guarded returns the variables that a text reads only if they are defined.
-func (u *Unit) guarded() map[string]bool {
-	guarded := map[string]bool{}
+func (u *Unit) guarded() sets.Set[string] {
+	names := sets.New[string]()
 	for _, t := range u.Texts {
-		for _, name := range t.Analysis.Guarded {
-			guarded[name] = true
-		}
+		names.Insert(t.Analysis.Guarded...)
 	}
-	return guarded
+	return names
 }
 
 // reads returns the places, in their order, that read each variable of which wanted is true, and the
@@ -107,14 +106,14 @@ func mayLoopOverNothing(around *source.Task, t *source.Text) bool {
 }
 
 // likely returns the known name that somebody meant, "" if none is near.
-func likely(name string, known map[string]bool) string {
+func likely(name string, known sets.Set[string]) string {
 	switch snake := schema.Snake(name); {
 	case name == "meta":
 		return "ansible_operator_meta" // So it was called in the first years of Ansible operators.
-	case snake != name && known[snake]:
+	case snake != name && known.Has(snake):
 		return snake
 	}
-	meant, _ := nearest.Of(name, slices.Collect(maps.Keys(known)))
+	meant, _ := nearest.Of(name, known.UnsortedList())
 	return meant
 }
 
@@ -143,56 +142,45 @@ func (p *Project) undefinedName(severity report.Severity, name, meant string, pl
 
 // defined returns the variables that the content of any watch defines: one of them may execute a
 // part of a role alone, whose variables name results of another part.
-func (p *Project) defined() map[string]bool {
-	names := map[string]bool{}
+func (p *Project) defined() sets.Set[string] {
+	names := sets.New[string]()
 	for _, u := range p.Units {
 		for _, d := range u.Definitions {
-			names[d.Name] = true
+			names.Insert(d.Name)
 		}
 	}
 	return names
 }
 
 // known returns the variables that something defines for the unit.
-func (u *Unit) known() map[string]bool {
-	names := u.argumentSpecs()
-	for name := range u.Variables.Fields {
-		names[name] = true
-	}
-	for _, name := range append(u.Variables.Whole(), "ansible_operator_meta", "services", "packages", "mounts") { // The last three are facts.
-		names[name] = true
+func (u *Unit) known() sets.Set[string] {
+	names := sets.KeySet(u.Variables.Fields).Union(sets.KeySet(u.Watch.Vars)).Insert(u.Variables.Whole()...)
+	names.Insert("ansible_operator_meta", "services", "packages", "mounts") // The last three are facts.
+	if u.Watch.Finalizer != nil {
+		names = names.Union(sets.KeySet(u.Watch.Finalizer.Vars))
 	}
 	for _, d := range u.Definitions {
-		names[d.Name] = true
-	}
-	for name := range u.Watch.Vars {
-		names[name] = true
-	}
-	if u.Watch.Finalizer != nil {
-		for name := range u.Watch.Finalizer.Vars {
-			names[name] = true
-		}
+		names.Insert(d.Name)
 	}
 	for _, t := range u.Tasks {
 		if source.Plain(t.Module) == "add_host" {
 			addKeys(names, t.Args)
 		}
 	}
-	for _, dir := range []string{"group_vars", "host_vars"} {
-		for _, parent := range []string{u.Dir, filepath.Dir(u.Dir)} {
-			variablesBelow(names, filepath.Join(parent, dir))
-		}
-	}
-	return names
-}
-
-// argumentSpecs returns the options of the unit's roles.
-func (u *Unit) argumentSpecs() map[string]bool {
-	names := map[string]bool{}
 	for _, dir := range u.directories() {
 		specs, _ := readSpecs(dir)
 		for _, spec := range specs {
 			addKeys(names, source.Field(spec, "options"))
+		}
+	}
+	for _, dir := range []string{"group_vars", "host_vars"} {
+		for _, parent := range []string{u.Dir, filepath.Dir(u.Dir)} {
+			for _, path := range source.Below(filepath.Join(parent, dir), "", ".yml", ".yaml", ".json") {
+				documents, _ := source.ReadYAML(path)
+				for _, document := range documents {
+					addKeys(names, document)
+				}
+			}
 		}
 	}
 	return names
@@ -216,22 +204,10 @@ func readSpecs(role string) (specs map[string]*yaml.Node, file string) {
 	return specs, file
 }
 
-func addKeys(names map[string]bool, n *yaml.Node) {
+func addKeys(names sets.Set[string], n *yaml.Node) {
 	for key := range source.Pairs(n) {
-		names[key.Value] = true
+		names.Insert(key.Value)
 	}
-}
-
-func variablesBelow(names map[string]bool, dir string) {
-	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // There is none, as a rule.
-		if err == nil && entry.Type().IsRegular() {
-			documents, _ := source.ReadYAML(path)
-			for _, document := range documents {
-				addKeys(names, document)
-			}
-		}
-		return nil
-	})
 }
 
 // definesElsewhere reports whether something that is not read may define variables: an include

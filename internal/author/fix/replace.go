@@ -2,10 +2,11 @@ package fix
 
 import (
 	"errors"
-	"io"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 var (
@@ -115,17 +116,14 @@ func scalars(text string) (all []string, err error) {
 			visit(child)
 		}
 	}
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	for {
-		var document yaml.Node
-		if err := decoder.Decode(&document); err != nil {
-			if errors.Is(err, io.EOF) {
-				return all, nil
-			}
-			return nil, err
-		}
-		visit(&document)
+	documents, fault := source.Parse("", []byte(text))
+	if fault != nil {
+		return nil, errors.New(fault.Message)
 	}
+	for _, document := range documents {
+		visit(document)
+	}
+	return all, nil
 }
 
 // onlyChange reports whether one node alone differs, and has the value as a text.

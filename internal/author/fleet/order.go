@@ -139,8 +139,7 @@ func (o Order) annotations(kind kinds.Kind, cr *unstructured.Unstructured) map[s
 }
 
 func read(ctx context.Context, c client.Client, kind kinds.Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	cr := &unstructured.Unstructured{}
-	cr.SetGroupVersionKind(kind.GVK)
+	cr := emptyOf(kind)
 	namespaced, err := c.IsObjectNamespaced(cr)
 	if !namespaced {
 		name.Namespace = ""

@@ -9,14 +9,12 @@ import (
 )
 
 // enlist adds the kind to the files that list kinds.
-func (k *Kind) enlist(plan *Plan) error {
-	type addition struct {
-		path string
-		keys []string
-		item string
+func (k *Kind) enlist(plan *Plan) (err error) {
+	add := func(path, item string, keys ...string) {
+		if err == nil {
+			err = plan.edit(path, func(content []byte) ([]byte, error) { return insert(content, item, keys...) })
+		}
 	}
-	var additions []addition
-	add := func(path, item string, keys ...string) { additions = append(additions, addition{path, keys, item}) }
 	add("PROJECT", k.projectEntry(), "resources")
 	add("watches.yaml", k.watchesEntry())
 	add("config/crd/kustomization.yaml", fmt.Sprintf("bases/%s_%s.yaml", k.APIGroup, k.Plural), "resources")
@@ -34,30 +32,10 @@ func (k *Kind) enlist(plan *Plan) error {
 		}
 		add("config/rbac/role.yaml", rule, "rules")
 	}
-	if err := k.ship(plan); err != nil {
+	if err != nil {
 		return err
 	}
-	changes, order := map[string][]addition{}, []string{}
-	for _, a := range additions {
-		if changes[a.path] == nil {
-			order = append(order, a.path)
-		}
-		changes[a.path] = append(changes[a.path], a)
-	}
-	for _, path := range order {
-		err := plan.edit(path, func(content []byte) (_ []byte, err error) {
-			for _, a := range changes[path] {
-				if content, err = insert(content, a.item, a.keys...); err != nil {
-					return nil, err
-				}
-			}
-			return content, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.ship(plan)
 }
 
 // ship makes the image hold the directory with the chart, and linters leave it alone.

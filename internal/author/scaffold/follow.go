@@ -45,15 +45,15 @@ func (f *follower) read(path string, find func(root *yaml.Node) (key, value *yam
 	if err != nil {
 		return nil
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		f.note(path, 1, "it was not brought up to date, because it is not valid YAML: %v", err)
+	documents, fault := source.Parse(path, text)
+	if fault != nil {
+		f.note(path, max(fault.Line, 1), "it was not brought up to date: %s", fault.Message)
 		return nil
 	}
-	if len(document.Content) == 0 {
+	if len(documents) == 0 {
 		return nil
 	}
-	key, node := find(document.Content[0])
+	key, node := find(documents[0])
 	if node == nil || node.Kind != yaml.MappingNode {
 		return nil
 	}

@@ -6,28 +6,21 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // keywords are all keys of a task that are not modules.
 //
 //nolint:gochecknoglobals // A constant.
-var keywords = set(`action any_errors_fatal args async become become_exe become_flags become_method become_user changed_when
+var keywords = sets.New(strings.Fields(`action any_errors_fatal args async become become_exe become_flags become_method become_user changed_when
 	check_mode collections connection debugger delay delegate_facts delegate_to diff environment failed_when ignore_errors
 	ignore_unreachable listen local_action loop loop_control module_defaults name no_log notify poll port register remote_user
-	retries run_once tags throttle timeout until vars when block rescue always`)
+	retries run_once tags throttle timeout until vars when block rescue always`)...)
 
 // freeform are modules whose argument may be a text that is not a list of key=value.
 //
 //nolint:gochecknoglobals // A constant.
-var freeform = set("shell command raw script include_tasks import_tasks include_vars meta win_shell win_command")
-
-func set(words string) map[string]bool {
-	all := map[string]bool{}
-	for word := range strings.FieldsSeq(words) {
-		all[word] = true
-	}
-	return all
-}
+var freeform = sets.New(strings.Fields("shell command raw script include_tasks import_tasks include_vars meta win_shell win_command")...)
 
 // Plain returns a module's or filter's name without the collection that every Ansible has.
 func Plain(name string) string {
@@ -104,7 +97,7 @@ func newTask(n *yaml.Node, path string, at place) *Task {
 			if !isWith {
 				t.With = ""
 			}
-		case keywords[key]:
+		case keywords.Has(key):
 			t.Keys[key] = value
 		case t.Module == "":
 			t.Module, t.Args = key, value
@@ -135,7 +128,7 @@ func arguments(module string, value, more *yaml.Node) *yaml.Node {
 		}
 		return value
 	}
-	if freeform[Plain(module)] {
+	if freeform.Has(Plain(module)) {
 		return value
 	}
 	found := pair.FindAllStringSubmatch(value.Value, -1)

@@ -170,20 +170,16 @@ func (p *projectFlags) register(cmd *cobra.Command) {
 }
 
 func (p *projectFlags) options(args []string) (config.Options, error) {
-	o := config.Options{WatchesFile: p.watchesFile, Env: config.NewEnvironment(os.Environ())}
+	o := config.Options{WatchesFile: p.watchesFile}
 	o.AnsibleRolesPath, o.AnsibleCollectionsPath = p.rolesPath, p.collectionsPath
-	dir := "."
-	if len(args) > 0 {
-		dir = args[0]
-	}
-	var err error
-	if o.Dir, err = filepath.Abs(dir); err != nil {
+	err := cli.Here(&o)
+	if len(args) == 0 || err != nil {
 		return o, err
 	}
-	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
-		return o, fmt.Errorf("%s is not a directory; name the one with watches.yaml", dir)
+	if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+		return o, fmt.Errorf("%s is not a directory; name the one with watches.yaml", args[0])
 	}
-	o.Executable, err = os.Executable()
+	o.Dir, err = filepath.Abs(args[0])
 	return o, err
 }
 
