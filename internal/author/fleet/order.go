@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// The annotations that steer a CR, without their prefix.
+// The annotations that control a CR, without their prefix.
 const (
 	pausedSuffix    = "paused"
 	requestedSuffix = "reconcile-requested-at"

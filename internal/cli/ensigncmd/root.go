@@ -23,7 +23,7 @@ is the program manager, which runs in a pod.`,
 	addGroup(root, "author", "To write an operator:",
 		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build), newDiffCommand(build))
 	addGroup(root, "fleet", "To show and control its resources:",
-		newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText), newSteerCommand(cancelText), newUninstallCommand(),
+		newStatusCommand(), newLogsCommand(), newControlCommand(reconcileText), newControlCommand(suspendText), newControlCommand(resumeText), newControlCommand(cancelText), newUninstallCommand(),
 		cli.NewCanUninstallCommand(build))
 	root.AddCommand(cli.NewVersionCommand(build))
 	root.InitDefaultCompletionCmd()

@@ -20,8 +20,8 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// steerText has the differences between the commands that steer resources.
-type steerText struct {
+// controlText has the differences between the commands that control resources.
+type controlText struct {
 	verb               fleet.Verb
 	short, long        string
 	waits, given, done string
@@ -29,25 +29,25 @@ type steerText struct {
 
 //nolint:gochecknoglobals // A table.
 var (
-	reconcileText = steerText{
+	reconcileText = controlText{
 		verb: fleet.Reconcile, short: "Run the content of resources now",
 		long: `reconcile requests a run for each of the custom resources, by the annotation
 reconcile-requested-at. A current run continues to its end; then another one begins.`,
 		waits: "wait until the requested run is over; exit code 1 if it failed", given: "a run is requested",
 	}
-	suspendText = steerText{
+	suspendText = controlText{
 		verb: fleet.Suspend, short: "Keep resources from running",
 		long: `suspend pauses each of the custom resources by the annotation paused: nothing runs for
 it, except its finalizer when it is deleted. A current run continues to its end.`,
 		waits: "wait until the status shows the pause, after a run that is still running", given: "is to be paused", done: "is paused",
 	}
-	resumeText = steerText{
+	resumeText = controlText{
 		verb: fleet.Resume, short: "End what suspend did",
 		long: `resume removes the annotation paused from each of the custom resources. The end of the
 pause starts a run.`,
 		waits: "wait until the run that follows is over; exit code 1 if it failed", given: "is not paused any more",
 	}
-	cancelText = steerText{
+	cancelText = controlText{
 		verb: fleet.Cancel, short: "End the current runs of resources",
 		long: `cancel ends the current run of each of the custom resources, a finalizer's too, by the
 annotation cancel-requested-at. Nothing runs for them until they change, an event of
@@ -57,18 +57,18 @@ as the run has left them.`,
 	}
 )
 
-// steerFlags are the flags of these commands.
-type steerFlags struct {
+// controlFlags are the flags of these commands.
+type controlFlags struct {
 	fleetFlags
-	steerText
+	controlText
 
 	all     bool
 	wait    bool
 	timeout time.Duration
 }
 
-func newSteerCommand(text steerText) *cobra.Command {
-	f := &steerFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}, steerText: text}
+func newControlCommand(text controlText) *cobra.Command {
+	f := &controlFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}, controlText: text}
 	cmd := &cobra.Command{
 		Use:   fmt.Sprintf("%s (KIND/NAME... | --all [KIND...])", text.verb),
 		Short: text.short,
@@ -93,7 +93,7 @@ resource could not be changed.`,
 	return cmd
 }
 
-func (f *steerFlags) execute(cmd *cobra.Command, args []string) error {
+func (f *controlFlags) execute(cmd *cobra.Command, args []string) error {
 	isName := func(arg string) bool { return strings.Contains(arg, "/") }
 	switch {
 	case f.all && slices.ContainsFunc(args, isName):
@@ -116,16 +116,16 @@ func (f *steerFlags) execute(cmd *cobra.Command, args []string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "there are no such resources in namespace %s\n", f.namespace)
 		return nil
 	}
-	return f.steer(cmd, c, subjects)
+	return f.control(cmd, c, subjects)
 }
 
-// subject is a resource that is steered.
+// subject is a resource that a command controls.
 type subject struct {
 	kind kinds.Kind
 	name types.NamespacedName
 }
 
-func (f *steerFlags) subjects(ctx context.Context, c *clusterOf, args []string) (subjects []subject, err error) {
+func (f *controlFlags) subjects(ctx context.Context, c *clusterOf, args []string) (subjects []subject, err error) {
 	targets, err := c.targets(args, "")
 	if err != nil {
 		return nil, err
@@ -148,9 +148,9 @@ func (f *steerFlags) subjects(ctx context.Context, c *clusterOf, args []string) 
 	return subjects, nil
 }
 
-// steer gives the order to all subjects, and then waits for all that took it. A subject that
+// control gives the order to all subjects, and then waits for all that took it. A subject that
 // cannot be changed does not keep the others from it.
-func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject) error {
+func (f *controlFlags) control(cmd *cobra.Command, c *clusterOf, subjects []subject) error {
 	order := fleet.Order{Verb: f.verb, Request: time.Now().UTC().Format(time.RFC3339Nano)}
 	if f.verb == fleet.Resume && !f.wait {
 		order.Request = ""
@@ -194,7 +194,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 }
 
 // describe returns the result of an order in words, and the exit code.
-func (f *steerFlags) describe(outcome content.Outcome, err error) (text string, code int) {
+func (f *controlFlags) describe(outcome content.Outcome, err error) (text string, code int) {
 	switch {
 	case err != nil:
 		return err.Error(), 1
