@@ -211,20 +211,15 @@ func (u *Unit) addTemplates() {
 		seen[t.File] = seen[t.File] || t.Where == "template"
 	}
 	add := func(task *source.Task, r rendering) {
-		for _, name := range r.names {
-			if task == nil || name == "" || strings.Contains(name, "{{") {
+		for _, path := range r.files(task) {
+			if seen[path] {
 				continue
 			}
-			for _, path := range source.FindFiles(task, "templates", name) {
-				if seen[path] {
-					continue
-				}
-				seen[path] = true
-				if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
-					u.Texts = append(u.Texts, &source.Text{
-						Position: source.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task, Delimiters: r.delimiters,
-					})
-				}
+			seen[path] = true
+			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
+				u.Texts = append(u.Texts, &source.Text{
+					Position: source.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task, Delimiters: r.delimiters,
+				})
 			}
 		}
 	}
@@ -242,6 +237,16 @@ func (u *Unit) addTemplates() {
 			}
 		}
 	}
+}
+
+// files returns the files that a template of the task may be; a text without a task has none.
+func (r rendering) files(task *source.Task) (files []string) {
+	for _, name := range r.names {
+		if task != nil && name != "" && !strings.Contains(name, "{{") {
+			files = append(files, source.FindFiles(task, "templates", name)...)
+		}
+	}
+	return files
 }
 
 // anyTask stands for the role of a text that no task has.

@@ -69,11 +69,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 			p.plugin("module", t.Module, t.Position, found[key])
 		}
 	}
-	for _, u := range p.Units {
-		for _, t := range u.Tasks {
-			p.moduleOptions(u, t, found[moduleKey(t)])
-		}
-	}
+	p.allOptions(found)
 	for n, name := range question.Installed.Filters {
 		p.plugin("filter", name, filters[name], answer.Filters[n])
 	}
@@ -86,6 +82,14 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	p.absentees()
 	refused(answer.Arguments)
 	return answer.Faults, nil
+}
+
+func (p *Project) allOptions(modules map[string]reader.Plugin) {
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			p.moduleOptions(u, t, modules[moduleKey(t)])
+		}
+	}
 }
 
 // moduleKey is the same for tasks that get the same module.

@@ -212,7 +212,7 @@ func (f *rbacFlags) needs(cmd *cobra.Command, options config.Options) (rights.Ne
 		if err != nil {
 			return rights.Needs{}, fmt.Errorf("--from-audit: %w", err)
 		}
-		defer log.Close() // It is only read.
+		defer func() { _ = log.Close() }() // It was only read.
 		needs, err := rights.FromAudit(log, f.user)
 		switch {
 		case err != nil:
