@@ -39,7 +39,7 @@ var _ = Describe("a fault that is not the CR's", func() {
 		Expect(s.Outcome(ctx, refused)).To(HaveField("Reason", "InvalidSpec"))
 	})
 
-	It("names the object and the template of what does not decode", func(ctx context.Context) {
+	It("names the object and the template of a manifest that does not decode", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{
 			"a.yaml": configMap("a", "{}", "a: b"),
 			"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-b, labels: {x: {{ .Values.x | default \"y\" }}}}\n",
@@ -51,7 +51,7 @@ var _ = Describe("a fault that is not the CR's", func() {
 		Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
 	})
 
-	It("is named as the chart's, and ends when the chart is mended", func(ctx context.Context) {
+	It("is named as the chart's, and ends when the chart is fixed", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "").Start(ctx, hello.Kind)
 		s.Write(map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: plain\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: \"\"}]\n"})
 		cr := harness.Custom(hello, s.Namespace, "halved", nil)

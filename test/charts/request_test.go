@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("a request", func() {
-	It("renders the chart anew, and upgrades the release if another cluster gives other objects", func(ctx context.Context) {
+	It("renders the chart again, and upgrades the release if another cluster gives other objects", func(ctx context.Context) {
 		const served = `{{ .Capabilities.APIVersions.Has "seen.example.com/v1" }}`
 		const found = `{{ dig "data" "a" "none" (lookup "v1" "ConfigMap" .Release.Namespace "source") }}`
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "served: \""+served+"\"\n  found: \""+found+"\"\n  random: {{ randAlphaNum 12 }}\n  revision: \"{{ .Release.Revision }}{{ .Release.IsInstall }}\"")}, "").Start(ctx, hello.Kind)

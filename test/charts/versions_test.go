@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("a release with an object in a version of its API that goes", Label("long"), func() {
-	It("is upgraded to the version that stays, and what the chart drops goes", func(ctx context.Context) {
+	It("is upgraded to the version that stays, and loses the fields that the chart drops", func(ctx context.Context) {
 		kind := schema.GroupKind{Group: "aging.example.com", Kind: "Aged"}
 		crd := harness.Definition(kind)
 		old := *crd.Spec.Versions[0].DeepCopy()

@@ -1,5 +1,5 @@
 // Package children shows on a real control plane, with its garbage collector and
-// controllers, whose the objects are that runs write, and what brings a CR back.
+// controllers, whose the objects are that runs write, and the triggers of a CR.
 //
 //   - Ownership: what runs write belongs to their CR, in every way of writing and each
 //     time, and nothing else goes with the CR. Most rows write through a proxy in the

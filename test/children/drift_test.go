@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("what brings a CR back", Ordered, func() {
+var _ = Describe("the trigger of a CR", Ordered, func() {
 	var (
 		p                         *operator
 		all, held, refers         *unstructured.Unstructured
@@ -42,7 +42,7 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		}
 	})
 
-	It("is an edit by a person during a run, once, and not what the run unmakes", func(ctx context.Context) {
+	It("is an edit by a person during a run, once, and not an edit that the run reverts", func(ctx context.Context) {
 		Eventually(ctx, field(unmade, "data", "a")).Should(Equal("1"))
 		p.Watched(ctx, "configmaps")
 		for _, value := range []string{"2", "3", "4"} {

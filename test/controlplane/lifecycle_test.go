@@ -41,7 +41,7 @@ var _ = Describe("The life of a cluster", func() {
 		Expect(os.ReadFile(path)).To(BeEquivalentTo("apiVersion: v1\n"))
 	})
 
-	It("leaves nothing when a server does not start, and quotes what it said", func(ctx SpecContext) {
+	It("leaves nothing when a server does not start, and quotes its output", func(ctx SpecContext) {
 		dir := ownTempDir()
 		_, err := controlplane.Start(ctx, controlplane.Options{AuditLog: "/dev/null/log"})
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("kube-apiserver ended: exit status 1"), ContainSubstring("/dev/null: not a directory"))))

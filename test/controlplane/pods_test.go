@@ -109,7 +109,7 @@ var _ = Describe("a node that runs pods as processes", Ordered, func() {
 		}
 	})
 
-	It("holds what cannot start", func(ctx SpecContext) {
+	It("holds pods that cannot start", func(ctx SpecContext) {
 		node.Hold("ErrImagePull", "manifest unknown")
 		j := job(ctx, "held", "exit 0")
 		Eventually(podOf(ctx, j)).Should(HaveField("Status.ContainerStatuses", ContainElement(HaveField("State.Waiting.Message", "manifest unknown"))))

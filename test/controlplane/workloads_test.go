@@ -28,7 +28,7 @@ spec:
       spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 
-var _ = Describe("What runs on it", Ordered, func() {
+var _ = Describe("The workloads of the control plane", Ordered, func() {
 	var c client.Client
 	set, claim := &appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}
 	claim.Namespace, claim.Name = "default", "data-db-0"

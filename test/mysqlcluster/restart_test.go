@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("after an operator that was cut off while a StatefulSet was gone, another one", Label("long"), func() {
-	It("completes what grew and what was upgraded, takes along what is deleted, and takes no image of an older series", func(ctx context.Context) {
+	It("completes growth and upgrades, deletes deleted clusters, and takes no image of an older series", func(ctx context.Context) {
 		o := newOperator(ctx)
 		o.start(ctx)
 		grows, goes := o.cluster("grows"), o.cluster("goes")

@@ -30,7 +30,7 @@ var _ = Describe("a run that prints too much", Ordered, ContinueOnFailure, func(
 		Entry("a failure with 2 million members", "members", "Failed", "unknown playbook failure"),
 		Entry("a failure of 100,000 levels", "nested", "Failed", "unknown playbook failure"),
 		Entry("a failure of control characters", "controls", "Failed", `\\x1b\]0;\\x00\\x07`),
-		Entry("an event that is no JSON", "badjson", "Failed", "unknown playbook failure"),
+		Entry("an event that is not JSON", "badjson", "Failed", "unknown playbook failure"),
 		Entry("bytes that are not strings", "bytes", "NoStats", `\\x00(?s:.*)\\u202e`),
 		Entry("a report of 200,000 hosts, which no program of runs makes", "hosts", "NoStats", "before the run ended"),
 	)
