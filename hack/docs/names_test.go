@@ -294,6 +294,16 @@ func TestArchitectureNamesWhatIsThere(t *testing.T) {
 			t.Errorf("ARCHITECTURE.md: there is no package %s", row)
 		}
 	}
+	for line := range strings.Lines(part(t, page, "| What | Where |", "\n## ")) {
+		_, where, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		for _, place := range spans(where) {
+			if strings.Contains(place, "/") && !slices.ContainsFunc(list.paths, func(file string) bool {
+				return strings.HasPrefix(file+"/", strings.TrimSuffix(place, "/")+"/") || strings.HasPrefix(file+"/", "internal/"+place+"/")
+			}) {
+				t.Errorf("ARCHITECTURE.md: %s is not there", place)
+			}
+		}
+	}
 }
 
 func TestAFileAndANameThatAreGoneAreFound(t *testing.T) {
