@@ -104,6 +104,8 @@ var _ = Describe("a release", func() {
 		cr := harness.Custom(hello, s.Namespace, "resting", nil)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Eventually(ctx, func() ([]audit.Write, error) { return audit.Log{Path: auditLog}.Writes(s.Namespace, "") }).
+			Should(ContainElement(HaveField("Resource", "events")), "the Event of the run comes after its status")
 		log, err := audit.Open(auditLog)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() (int, error) { return log.DryRuns(s.Namespace) }).Should(BeNumerically(">=", 10), "each period compares the one object")

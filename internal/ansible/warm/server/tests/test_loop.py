@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
-from conftest import TIMEOUT, SERVER
+from conftest import SERVER, TIMEOUT
 
 PROGRAM = """
 import os, sys

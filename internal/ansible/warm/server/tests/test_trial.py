@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT, SERVER
+from conftest import SERVER, TIMEOUT
 from ensign_warm import trial
 
 PROGRAM = SERVER.parents[1] / "runner" / "program" / "ensign_run.py"
