@@ -6,7 +6,7 @@
 # The cluster is KUBECONFIG's when that is set, otherwise the running devcluster.
 # IMG is the manager's image, OVERLAY a directory of config/overlays for deploy.
 # uninstall and undeploy refuse while custom resources exist, unless FORCE=1, and give up
-# after TIMEOUT seconds, 120 if not given. They need bin/ensign. No file is written.
+# after UNDEPLOY_TIMEOUT seconds, 120 if not given. They need bin/ensign. No file is written.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -58,7 +58,7 @@ remove() {
   for dir in "$@"; do
     echo ---
     kubectl kustomize "$dir"
-  done | bin/ensign uninstall -f - --timeout "${TIMEOUT:-120}s" "${force[@]}"
+  done | bin/ensign uninstall -f - --timeout "${UNDEPLOY_TIMEOUT:-120}s" "${force[@]}"
 }
 
 choose_cluster

@@ -72,7 +72,7 @@ func NewLease(client *rest.Config, o ctrl.Options, h LossHandlers) (l Lease, err
 // ElectionOptions returns the options of a controller-runtime manager with this lease. Its own
 // servers for probes and profiles are off.
 func (l Lease) ElectionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
-	o.Logger, o.HealthProbeBindAddress, o.PprofBindAddress = log, "0", "" // Package operator serves both.
+	o.Logger, o.HealthProbeBindAddress, o.PprofBindAddress = log, "0", "" // observe/probes and package operator serve them.
 	if l.lock != nil {
 		o.LeaderElectionResourceLockInterface, o.LeaderElectionConfig = l.lock, nil
 	}

@@ -34,7 +34,7 @@ type backend interface {
 type backends []backend
 
 // newBackends returns the backends for the watches. A watch belongs to the first backend that
-// accepts it.
+// claims it.
 func newBackends(m *Manager, list []Watch) backends {
 	all := backends{&customBackend{}, newChartBackend(m), newAnsibleBackend(m)}
 	var needed backends

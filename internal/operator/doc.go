@@ -14,7 +14,7 @@
 //
 // LocalRunner and Watches serve commands that run no manager.
 //
-// It is the only package that imports all others, and it holds none of their logic.
+// It alone imports all trees, most of them by their packages backend and by runapi, and holds none of their logic.
 //
 // # Gotchas
 //

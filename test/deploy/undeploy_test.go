@@ -63,7 +63,7 @@ var _ = Describe("make", Label("long"), func() {
 	It("uninstall FORCE=1 leaves other finalizers alone, and names the objects that they block", func(ctx context.Context) {
 		runs(ctx, "install")
 		ground.Create(ctx, db)
-		out, err := run(ctx, "uninstall", "FORCE=1", "TIMEOUT=3")
+		out, err := run(ctx, "uninstall", "FORCE=1", "UNDEPLOY_TIMEOUT=3")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("MySQLCluster " + place + "/db, finalizers: example.com/another"))
 		unlock(ctx, db)

@@ -175,7 +175,7 @@ func (u *Unit) known() sets.Set[string] {
 	}
 	for _, dir := range []string{"group_vars", "host_vars"} {
 		for _, parent := range []string{u.Dir, filepath.Dir(u.Dir)} {
-			for _, path := range source.Below(filepath.Join(parent, dir), "", ".yml", ".yaml", ".json") {
+			for _, path := range source.Below(filepath.Join(parent, dir)) { // A host's name may have any ending.
 				documents, _ := source.ReadYAML(path)
 				for _, document := range documents {
 					addKeys(names, document)

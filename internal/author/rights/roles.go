@@ -110,7 +110,9 @@ func readRoles(path string) (roles []*role, files map[string][]string, bound map
 	}
 	paths := []string{path}
 	if info.IsDir() {
-		paths = source.Below(path, ".yaml", ".yml")
+		if paths, err = source.FilesBelow(path, ".yaml", ".yml"); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	for _, file := range paths {
 		text, err := os.ReadFile(file)

@@ -46,11 +46,10 @@ func (f *follower) read(path string, find func(root *yaml.Node) (key, value *yam
 		return nil
 	}
 	documents, fault := source.Parse(path, text)
-	if fault != nil {
-		f.note(path, max(fault.Line, 1), "it was not brought up to date: %s", fault.Message)
-		return nil
-	}
 	if len(documents) == 0 {
+		if fault != nil {
+			f.note(path, max(fault.Line, 1), "it was not brought up to date: %s", fault.Message)
+		}
 		return nil
 	}
 	key, node := find(documents[0])

@@ -44,7 +44,9 @@ func (k *Kind) refresh(plan *Plan, paths *strings.Replacer) error {
 	f := follower{Kind: k, plan: plan, before: propertiesOf(old.spec)}
 	if documents, _ := source.Parse(definition, changed); len(documents) > 0 {
 		crd, _ := crds.Parse(definition, documents[0])
-		f.validator, _ = crd.Validator(k.Version) // check says what is wrong with the CRD.
+		if f.validator, err = crd.Validator(k.Version); err != nil {
+			f.note(definition, 1, "the sample was not compared with the schema: %v", err)
+		}
 	}
 	f.sample(paths.Replace("config/samples/GROUP_VERSION_SINGULAR.yaml"))
 	if k.Role != "" && k.ValuesFile == "" {
@@ -77,13 +79,17 @@ func specIn(text []byte, version string) (d definition, err error) {
 	if len(document.Content) == 0 {
 		return d, errors.New("1: the file is empty: " + remedy)
 	}
+	var above, properties *yaml.Node
 	for _, one := range source.Items(source.Field(document.Content[0], "spec", "versions")) {
 		if source.Scalar(one, "name") == version {
-			d.schema = source.Field(one, "schema", "openAPIV3Schema")
+			_, above = source.Entry(one, "schema")
+			_, d.schema = source.Entry(above, "openAPIV3Schema")
 		}
 	}
-	d.key, d.spec = source.Entry(source.Field(d.schema, "properties"), "spec")
-	if d.spec == nil {
+	_, properties = source.Entry(d.schema, "properties")
+	d.key, d.spec = source.Entry(properties, "spec")
+	isAlias := func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode } // An edit would change another version, too.
+	if d.spec == nil || slices.ContainsFunc([]*yaml.Node{above, d.schema, properties}, isAlias) {
 		return d, fmt.Errorf("%d: the version %s has no schema of a spec: %s", document.Content[0].Line, version, remedy)
 	}
 	return d, nil

@@ -81,7 +81,7 @@ func TestAnOptionWithAReservedNameIsNoted(t *testing.T) {
 	plan, err = CreateAPI(dir, k)
 	written(t, plan, err)
 	notes := strings.Join(plan.Notes, "\n")
-	if strings.Count(notes, "Ansible reserves") != 1 || !strings.Contains(notes, "roles/mysqlcluster/meta/argument_specs.yml:4: Ansible reserves the name port,") {
+	if strings.Count(notes, "Ansible or Python reserves") != 1 || !strings.Contains(notes, "roles/mysqlcluster/meta/argument_specs.yml:4: Ansible or Python reserves the name port,") {
 		t.Errorf("got the notes %q", notes)
 	}
 }

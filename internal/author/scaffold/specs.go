@@ -130,7 +130,7 @@ func (r *specReader) options(node *yaml.Node, top bool) []option {
 			continue
 		}
 		if top && crds.Reserved(name.Value) {
-			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%s:%d: Ansible reserves the name %s, so that ansible-lint, and with it make test, refuses it as a variable of the role: choose another, such as %s",
+			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%s:%d: Ansible or Python reserves the name %s, so that ansible-lint, and with it make test, refuses it as a variable of the role: choose another, such as %s",
 				r.path, name.Line, name.Value, "service_"+name.Value))
 		}
 		options = append(options, r.option(name.Value, key, value))

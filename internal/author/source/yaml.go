@@ -21,16 +21,29 @@ import (
 // maxFileBytes bounds files that are read; larger ones are not content.
 const maxFileBytes = 8 << 20
 
-// Below returns the files in a directory and the directories in it, whose names have one of the extensions. A
-// directory that is not there, or cannot be read, has no files.
-func Below(dir string, extensions ...string) (files []string) {
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)) {
-			files = append(files, path)
+// Below returns the files that FilesBelow finds.
+func Below(dir string, extensions ...string) []string {
+	files, _ := FilesBelow(dir, extensions...)
+	return files
+}
+
+// FilesBelow returns the regular files in a directory and the directories in it, whose names have one of the
+// extensions, or any if none is given. A directory that does not exist has no files. The error names the
+// directories that cannot be read.
+func FilesBelow(dir string, extensions ...string) (files []string, err error) {
+	var errs []error
+	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error { // The separator makes it read the directory behind a link.
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			errs = append(errs, err)
+		case err == nil && !entry.IsDir() && (len(extensions) == 0 || slices.Contains(extensions, filepath.Ext(path))):
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				files = append(files, path)
+			}
 		}
 		return nil
 	})
-	return files
+	return files, errors.Join(errs...)
 }
 
 // ReadYAML returns the documents of a file.
@@ -83,12 +96,12 @@ func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// Items returns the elements of a list; none for other nodes.
+// Items returns the elements of a list; nil for other nodes, and not for an empty list.
 func Items(n *yaml.Node) []*yaml.Node {
 	if n = follow(n); n == nil || n.Kind != yaml.SequenceNode {
 		return nil
 	}
-	return n.Content
+	return append([]*yaml.Node{}, n.Content...)
 }
 
 // Each returns the elements of a list, and another node as the only one; none for nil.

@@ -254,8 +254,8 @@ func (d *Driver) createStub(ctx context.Context, action order.Action, revisions 
 	})
 }
 
-// madeBy returns the manifests of the objects that the revisions may have made: of the revisions down to
-// the first that was deployed. An attempt that failed or was killed has not deleted the objects that it
+// madeBy returns the manifests of the objects that the revisions may have made: of the newest revision
+// and those before it, down to the newest that was deployed. An attempt that failed or was killed has not deleted the objects that it
 // drops. first is when the release was first deployed.
 func (d *Driver) madeBy(ctx context.Context, revisions []Revision) (manifests []string, first time.Time, err error) {
 	first = time.Now()

@@ -47,7 +47,8 @@ func (f *fleetFlags) options() (config.Options, error) {
 		return o, err
 	}
 	o.Logger = logr.Discard() // The result that counts is returned.
-	return o, cli.Here(&o)
+	err = cli.Here(&o)
+	return o, err
 }
 
 // openInput opens a file, or standard input for "-".

@@ -205,7 +205,7 @@ func (m *managers) endWithLeader(ctx context.Context, address string, cancel fun
 	}
 }
 
-// logNoManager logs that no manager has the run, at most once each logInterval.
+// logNoManager logs that no manager has the run, and again each logInterval until a manager answers.
 func (m *managers) logNoManager(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

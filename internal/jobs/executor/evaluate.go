@@ -123,7 +123,8 @@ func tookTooLong(v snapshot) bool {
 	return deleted && !disrupted && v.now.After(deadline.Add(-clockSkew))
 }
 
-// isEnding reports whether the Job or its pod is being deleted, or the Job has failed.
+// isEnding reports whether the Job is gone, it or its pod is being deleted, or it is failing, so that
+// Kubernetes ends its pod.
 func isEnding(v snapshot) bool {
 	return v.job == nil || v.job.DeletionTimestamp != nil || v.pod != nil && v.pod.DeletionTimestamp != nil || condition(v.job, batchv1.JobFailureTarget) != nil
 }
@@ -164,7 +165,7 @@ func failedBefore(pod *corev1.Pod) string {
 	return ""
 }
 
-// waitsFor returns the reason why a run waits; "" if it executes.
+// waitsFor returns the reason why a run waits; "" if it executes, or no reason is known.
 func waitsFor(v snapshot) string {
 	switch pod := v.pod; {
 	case v.job != nil && v.job.DeletionTimestamp != nil:

@@ -30,8 +30,8 @@ func Header(heading string) string {
 const (
 	// maxLineBytes is the longest result that is shown on one line.
 	maxLineBytes = 160
-	// maxTextBytes bounds the result in a task's output, and maxBlockBytes that output: escapes for
-	// invisible characters and the CR before each line can make a result several times as long.
+	// maxTextBytes bounds the text of a task, and maxBlockBytes the output as it is written: escapes for
+	// invisible characters and the CR before each line can make a text several times as long.
 	maxTextBytes, maxBlockBytes = 256 << 10, 512 << 10
 )
 
