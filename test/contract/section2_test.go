@@ -110,7 +110,7 @@ func annotationRows(w *settings) {
 		annotate(ctx, w.two, "example.com/any-other", `"value"`)
 		Eventually(w.Ended(w.two)).Should(Equal(before + 1))
 		annotate(ctx, w.two, steering+"reconcile-perod", `"1h"`)
-		Eventually(w.Log).Should(MatchRegexp(`WARNING: annotations.*"cr": "[^"]*/two".*reconcile-perod.*"nearest": "[^"]*/reconcile-period"`))
+		Eventually(w.Log).Should(MatchRegexp(`WARNING: these annotations.*"cr": "[^"]*/two".*reconcile-perod.*"nearest": "[^"]*/reconcile-period"`))
 	})
 	row("§2 paused", "no runs; Running is False with reason Paused, the rest stays; then a run", func(ctx context.Context) {
 		before := w.Calms(w.two)
