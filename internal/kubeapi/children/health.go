@@ -192,19 +192,20 @@ func (f *watchedKind) lockedNoteHealth(cr ledger.CR, before, after *strip.Object
 func (f *watchedKind) noteStored(watch schema.GroupKind) {
 	for _, informer := range f.informers {
 		for _, object := range informer.Store().List() {
-			f.noteOneStored(watch, object)
+			f.noteOneStored(watch, informer, object)
 		}
 	}
 }
 
-// noteOneStored is noteStored for one object of a store.
-func (f *watchedKind) noteOneStored(watch schema.GroupKind, object any) {
+// noteOneStored is noteStored for one object of an informer's store. An object of the informer's first list, whose event
+// is still to come, may have been there before the watch.
+func (f *watchedKind) noteOneStored(watch schema.GroupKind, informer namespaceInformer, object any) {
 	child, ok := object.(*strip.Object)
 	if !ok || child.Health == nil || f.children.watches[watch].Health == nil {
 		return
 	}
 	for cr, owner := range f.owners(child) {
-		if cr.Kind == watch && f.lockedNoteHealth(cr, nil, child, false) {
+		if cr.Kind == watch && f.lockedNoteHealth(cr, nil, child, !informer.Delivered()) {
 			f.children.notify(cr, owner, "")
 		}
 	}

@@ -80,7 +80,7 @@ func (c *Children) watchChildKind(watch Watch, cr ledger.CR, write access.Write,
 	informer, watched := f.informerFor(object.GetNamespace())
 	if c.recordOwnership(cr, object, link, kind.resource().GroupResource()) && watched {
 		stored, _, _ := informer.Store().GetByKey(storeKey(object.GetNamespace(), object.GetName()))
-		f.noteOneStored(cr.Kind, stored)
+		f.noteOneStored(cr.Kind, informer, stored)
 	}
 	if kind.Namespaced && !watched {
 		c.logUncounted(watch, kind, "outside of WATCH_NAMESPACE")
