@@ -94,6 +94,20 @@ func TestTheHealthOfChildren(t *testing.T) {
 	s.health(nil, nil)
 }
 
+// The first list of a kind may be in the informer's store while its events still wait for the lock.
+func TestHealthOfChildrenInAFirstListWhoseEventsAreStillToCome(t *testing.T) {
+	s := healthStage(t)
+	s.store(accounts, object("Account", "c", ownedBy(widgets, "w"), unwell))
+	kind := Kind{Group: accounts.Group, Version: accounts.Version, Kind: "Account", Resource: accounts.Resource, Namespaced: true}
+	s.Children.mu.Lock()
+	informer := s.watchKind(kind).informers[0]
+	s.eventually(func() bool { return len(informer.Store().List()) == 1 }, func() string { return "the list is not in the store" })
+	s.watchFor(widgets.GroupKind(), kind)
+	s.Children.mu.Unlock()
+	s.live(accounts)
+	s.health([]string{wordOfC}, nil)
+}
+
 // The watch may show a child before the response to the write that makes it one has come: the first child of a
 // kind that another watch has, and one outside of the CR's namespace.
 func TestHealthOfChildrenThatTheWatchShowsFirst(t *testing.T) {
