@@ -26,7 +26,7 @@ ARG COMMIT=unknown
 ARG TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT} -X github.com/ensign-operator/ensign/internal/manual.version=${VERSION}" -o /out/manager ./cmd/manager \
+      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT} -X github.com/ensign-operator/ensign/internal/docslink.version=${VERSION}" -o /out/manager ./cmd/manager \
  && CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/chart-exec ./cmd/chart-exec
 
 FROM ${PYTHON_IMAGE} AS python

@@ -77,7 +77,7 @@ node-down: ## Take the node down again.
 build: manager ensign ## Build bin/manager, and ensign and chart-exec beside it (OUT=path puts them elsewhere).
 	@hack/compile/compile.sh chart-exec -buildvcs=false -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
 
-link = -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X github.com/ensign-operator/ensign/internal/manual.version=$(VERSION)'
+link = -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X github.com/ensign-operator/ensign/internal/docslink.version=$(VERSION)'
 
 # The manager alone, for content that is no chart.
 .PHONY: manager

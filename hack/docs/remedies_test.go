@@ -34,10 +34,10 @@ func texts(t *testing.T, path string, found func(at token.Position, text string)
 	})
 }
 
-// TestPagesThatMessagesNameAreThere holds the pages of internal/manual against the documents.
+// TestPagesThatMessagesNameAreThere holds the pages of internal/docslink against the documents.
 func TestPagesThatMessagesNameAreThere(t *testing.T) {
 	all, named := pages(t), 0
-	texts(t, filepath.Join(root, "internal/manual/manual.go"), func(at token.Position, text string) {
+	texts(t, filepath.Join(root, "internal/docslink/docslink.go"), func(at token.Position, text string) {
 		page, anchor, _ := strings.Cut(text, "#")
 		if !strings.HasSuffix(page, ".md") {
 			return
@@ -67,7 +67,7 @@ func TestMessagesNamePagesByTheirAddress(t *testing.T) {
 			case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 				texts(t, path, func(at token.Position, text string) {
 					if inRepository.MatchString(text) {
-						t.Errorf("%s: %q: take the page's address from internal/manual", at, text)
+						t.Errorf("%s: %q: take the page's address from internal/docslink", at, text)
 					}
 				})
 			case strings.HasSuffix(path, ".py"):

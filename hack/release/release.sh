@@ -67,7 +67,7 @@ notes() { made notes CHANGELOG.md "$section" >"$out/notes.md"; }
 # programs compiles what people install. The three lie side by side, because ensign looks for the others there.
 programs() {
   local platform dir
-  local flags="-s -w -X main.version=v$version -X main.commit=$commit -X $module/internal/manual.version=v$version"
+  local flags="-s -w -X main.version=v$version -X main.commit=$commit -X $module/internal/docslink.version=v$version"
   flags+=" -X $module/internal/author/scaffold.baseImage=$registry/ensign-base:$version -X $module/internal/author/scaffold.moduleVersion=v$version"
   for platform in $platforms; do
     dir=$work/ensign-$version-${platform/\//-}

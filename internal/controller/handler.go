@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -124,7 +124,7 @@ func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructure
 		return
 	}
 	log.FromContext(ctx).Info("WARNING: these annotations have the operator's prefix, but unknown names, so they have no effect; correct the names", "cr", client.ObjectKeyFromObject(cr).String(),
-		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", nearest.Closest(unknown[0], h.watch.Annotations()))
+		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", suggest.Closest(unknown[0], h.watch.Annotations()))
 }
 
 // priorityOf returns the priority of a CR, or of its stripped copy in the cache.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // Discovery returns the resources that the API server serves.
@@ -118,5 +118,5 @@ func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []
 	if same := found[wanted.String()]; same != nil {
 		return same
 	}
-	return found[nearest.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
+	return found[suggest.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ensign-operator/ensign/internal/docslink"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/manual"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // maxDenials is how many rights are named, and maxDenialText the longest text of one in bytes.
@@ -49,7 +49,7 @@ func textOf(d access.Denial) string {
 	if d.Namespace != "" {
 		text += " in the namespace " + d.Namespace
 	}
-	text = strings.ReplaceAll(visible.Text(text), "\n", `\n`)
+	text = strings.ReplaceAll(sanitize.Text(text), "\n", `\n`)
 	return strings.ToValidUTF8(text[:min(len(text), maxDenialText)], "")
 }
 
@@ -67,9 +67,9 @@ func (d *denials) say() string {
 		named += fmt.Sprintf(" (and %d more)", more)
 	}
 	if d.username != "" {
-		return "the account " + d.username + ", as which this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + manual.MissingRight.URL() + ")" + d.ofNamespace()
+		return "the account " + d.username + ", as which this resource's runs use the API (serviceAccountName), may not " + named + ": give it these rights in a Role and a RoleBinding (" + docslink.MissingRight.URL() + ")" + d.ofNamespace()
 	}
-	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
+	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + docslink.MissingRight.URL() + ")"
 }
 
 // ofNamespace returns more advice about a finalizer: nobody can give it rights back in a namespace

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // findContent finds the role or playbook of an owner ("the watch" or "the finalizer"), whose fields
@@ -80,7 +80,7 @@ func meantFile(name string, paths ...string) string {
 			known = append(known, strings.TrimSuffix(name, filepath.Base(path))+entry.Name())
 		}
 	}
-	return nearest.DidYouMean(name, known)
+	return suggest.DidYouMean(name, known)
 }
 
 // roleCandidate is a directory in which a role may be, and the Content if it is there.

@@ -12,7 +12,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 const (
@@ -188,7 +188,7 @@ func (p *parser) parseFields(n *yaml.Node, what string, known map[string]fieldPa
 			continue
 		}
 		names := slices.Sorted(maps.Keys(known))
-		if meant := nearest.DidYouMean(f.key, names); meant != "" {
+		if meant := suggest.DidYouMean(f.key, names); meant != "" {
 			p.addFault(f.line, "%q is not a field of %s%s", f.key, what, meant)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // ValuesFrom names an object from which each release of a watch takes values.
@@ -128,7 +128,7 @@ func listedSource(entry any) (s ValuesSource, err error) {
 		}
 		if _, known := texts[field]; !known {
 			names := append(slices.Sorted(maps.Keys(texts)), "optional")
-			return s, fmt.Errorf("%s is not a field of it%s; it has %s", Quoted(field), nearest.DidYouMean(field, names), strings.Join(names, ", "))
+			return s, fmt.Errorf("%s is not a field of it%s; it has %s", Quoted(field), suggest.DidYouMean(field, names), strings.Join(names, ", "))
 		}
 		if texts[field], ok = fields[field].(string); !ok {
 			return s, fmt.Errorf("%s is not a string", field)

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // EngineDefaults are embedded in an Engine: they are those of an Engine that keeps nothing of CRs,
@@ -88,7 +88,7 @@ func Refusal(reason Reason, why error) *Outcome {
 // Shown returns a text as the message of an Outcome may have it: without control characters other
 // than tabs and line feeds, and at most 4 KiB long.
 func Shown(text string) string {
-	text = visible.Text(text)
+	text = sanitize.Text(text)
 	if len(text) <= maxMessage {
 		return text
 	}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/ensign-operator/ensign/internal/ansible/files"
-	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/docslink"
 )
 
 // kubernetes.core renders templates with ansible-core 2.19 and later since minVersion. The
@@ -24,7 +24,7 @@ func warnOfOldCollection(log logr.Logger, trees []string) {
 		return
 	}
 	values := []any{"collection", kubernetesCore, "version", found[0].Version, "path", found[0].Dir, "needed", minVersion,
-		"remedy", "raise its version in requirements.yml and install with --force, or remove it; see " + manual.AnsibleCore.URL()}
+		"remedy", "raise its version in requirements.yml and install with --force, or remove it; see " + docslink.AnsibleCore.URL()}
 	for _, other := range found[1:] {
 		if !isTooOld(other) {
 			values = append(values, "hides", other.Dir)

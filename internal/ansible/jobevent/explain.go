@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // maxStderr is how many bytes of a command's standard error a message shows.
@@ -95,5 +95,5 @@ func stderrText(stderr any, message string) string {
 	if text == "" || strings.Contains(message, text) {
 		return ""
 	}
-	return "\n" + clipFront(stabilize(visible.Text(text)), maxStderr)
+	return "\n" + clipFront(stabilize(sanitize.Text(text)), maxStderr)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // TaskFailure is a task that failed on a host or could not reach it. Its texts are
@@ -83,7 +83,7 @@ func lastFailuresByHost(failures []TaskFailure, counts map[string]int) []TaskFai
 // displayPath returns a task's path without control characters. A long path loses its
 // beginning, because its end says more.
 func displayPath(text string) string {
-	return clipFront(strings.ReplaceAll(visible.Text(text), "\n", `\n`), maxFailureName)
+	return clipFront(strings.ReplaceAll(sanitize.Text(text), "\n", `\n`), maxFailureName)
 }
 
 func displayName(text string) string {

@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -169,7 +169,7 @@ func checkMessage(t *testing.T, o content.Outcome) {
 }
 
 // hasHidden reports whether a terminal or a log would not show the text as it is.
-func hasHidden(text string) bool { return visible.Text(text) != text }
+func hasHidden(text string) bool { return sanitize.Text(text) != text }
 
 // A canary stands for a value of a Secret.
 const canary = "hunter2-canary"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 const (
@@ -153,7 +153,7 @@ func closingQuote(text string, escapes int) int {
 
 // clipVisible returns at most limit bytes of the text, made safe by Visible.
 func clipVisible(text string, limit int) string {
-	return clip(visible.Text(clip(text, limit)), limit)
+	return clip(sanitize.Text(clip(text, limit)), limit)
 }
 
 // clip returns at most limit bytes of text, cut between two characters, with CutMark at

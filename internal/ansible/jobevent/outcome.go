@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -219,7 +219,7 @@ var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config f
 // output returns the part of the output that explains a run without statistics: from
 // Ansible's last error message on, or all of it if there is none.
 func output(e ProcessExit) string {
-	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(visible.Text(e.Output))), "")
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(sanitize.Text(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/docslink"
 )
 
 // Remedies for failures whose message does not say what to do. ProcessExit.Hint overrides them.
@@ -56,26 +56,26 @@ func (e ProcessExit) remedy(message string) string {
 	case vaultWords.MatchString(message):
 		return noVault
 	case endingWords.MatchString(message):
-		return terminating + readMore(manual.Finalizers)
+		return terminating + readMore(docslink.Finalizers)
 	case booleanWords.MatchString(message):
-		return noBoolean + readMore(manual.AnsibleCore)
+		return noBoolean + readMore(docslink.AnsibleCore)
 	case textWords.MatchString(message):
-		return noText + readMore(manual.AnsibleCore)
+		return noText + readMore(docslink.AnsibleCore)
 	case resultWords.MatchString(message):
-		return noResult + readMore(manual.AnsibleCore)
+		return noResult + readMore(docslink.AnsibleCore)
 	case sumWords.MatchString(message):
-		return noSum + readMore(manual.AnsibleCore)
+		return noSum + readMore(docslink.AnsibleCore)
 	case importWords.MatchString(message):
 		return noPlaybook
 	case absentWords.MatchString(message):
 		return noInstalled
 	case rawWords.MatchString(message):
-		return unrendered + readMore(manual.AnsibleCore)
+		return unrendered + readMore(docslink.AnsibleCore)
 	}
 	return ""
 }
 
-func readMore(p manual.Page) string { return " (" + p.URL() + ")" }
+func readMore(p docslink.Page) string { return " (" + p.URL() + ")" }
 
 // signalName returns the name of the signal for which an exit code stands, or "" if it
 // stands for none. Python writes a signal as a negative number, a shell adds 128 to it.

@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -105,7 +105,7 @@ func (w *chartBackend) unknownValues(p *Project, s *customResource, given, known
 		case named && isMap && len(below) > 0:
 			w.unknownValues(p, s, inner, below, path+"."+key)
 		case !named && key != "global" && !w.mentions(key):
-			message := fmt.Sprintf("the chart %s has no value %s", w.loaded.Name, strings.TrimPrefix(path+"."+key, "spec.")) + nearest.Slip(key, slices.Collect(maps.Keys(known)))
+			message := fmt.Sprintf("the chart %s has no value %s", w.loaded.Name, strings.TrimPrefix(path+"."+key, "spec.")) + suggest.Slip(key, slices.Collect(maps.Keys(known)))
 			p.add(finding{
 				"chart-values", report.Warning, s.at(path + "." + key), message,
 				"it has no effect, and nothing says so where the schema of the spec is open", "correct the name, or give the value a default in values.yaml",

@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // keepsShape are filters behind which a path still means the same fields.
@@ -69,7 +69,7 @@ func (p *Project) unknownField(u *Unit, at source.Position, s source.Source) {
 	if missing == "" {
 		return
 	}
-	message := fmt.Sprintf("the schema of %s has no field %s", u.Watch.GVK.Kind, describeSource(s)) + nearest.Slip(missing, siblings)
+	message := fmt.Sprintf("the schema of %s has no field %s", u.Watch.GVK.Kind, describeSource(s)) + suggest.Slip(missing, siblings)
 	p.add(finding{
 		"undefined-variable", report.Warning, at, message, "the API server drops such a field, so the content never gets its value", "correct the name, or add the field to the schema",
 	})

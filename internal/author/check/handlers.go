@@ -7,7 +7,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // handlers adds handlers that are notified and not there. Where a name, or an include, depends on
@@ -31,7 +31,7 @@ func (p *Project) handlers(u *Unit) {
 			_, plain, ofRole := strings.Cut(name.Value, " : ")
 			if !there[name.Value] && !(ofRole && there[plain]) && !strings.Contains(name.Value, "{{") {
 				p.add(finding{
-					"missing-handler", report.Warning, source.Place(t.File, name), "there is no handler " + name.Value + nearest.DidYouMean(name.Value, slices.Sorted(maps.Keys(there))),
+					"missing-handler", report.Warning, source.Place(t.File, name), "there is no handler " + name.Value + suggest.DidYouMean(name.Value, slices.Sorted(maps.Keys(there))),
 					"the task fails once it changes something", "correct the name, or add the handler to handlers/main.yml",
 				})
 			}

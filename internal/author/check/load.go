@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/docslink"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -127,14 +127,14 @@ func (p *Project) loadWatches() []watches.Watch {
 		for _, fault := range faults {
 			p.add(finding{
 				id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},
-				message: fault.Message, why: noStart, remedy: "see " + manual.Watches.URL(),
+				message: fault.Message, why: noStart, remedy: "see " + docslink.Watches.URL(),
 			})
 		}
 	}
 	if _, noModule := os.Stat(filepath.Join(p.options.Dir, "go.mod")); err == nil && len(list) == 0 && noModule != nil {
 		p.add(finding{
 			id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: 1, Column: 1},
-			message: watches.EmptyList, why: noStart, remedy: "see " + manual.Watches.URL(),
+			message: watches.EmptyList, why: noStart, remedy: "see " + docslink.Watches.URL(),
 		})
 	}
 	return list

@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // objects adds objects of tasks that no API server takes: of a kind that Kubernetes does not
@@ -78,7 +78,7 @@ func unknownKind(o rights.Object) string {
 		}
 	}
 	slices.Sort(groups)
-	slip := nearest.Slip(gvk.Kind, names)
+	slip := suggest.Slip(gvk.Kind, names)
 	switch {
 	case len(groups) > 0 && o.APIVersion == "v1": // The client looks for the kind in all groups.
 		return ""

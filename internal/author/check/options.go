@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // moduleOptions adds options that a task's module does not have, or not with such a value.
@@ -67,7 +67,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 
 func (o options) unknown(key *yaml.Node, names []string, within string) {
 	message := fmt.Sprintf("%s has no option %s%s", o.t.Module, within, key.Value)
-	o.add(key, message+nearest.Slip(key.Value, names), "correct the name; ansible-doc "+o.t.Module+" lists the options")
+	o.add(key, message+suggest.Slip(key.Value, names), "correct the name; ansible-doc "+o.t.Module+" lists the options")
 }
 
 // required adds options that a mapping lacks.
@@ -113,7 +113,7 @@ func (o options) literal(name string, n *yaml.Node, option reader.Option, within
 	switch {
 	case len(option.Choices) > 0 && option.Type != "list" && !chosen(n, option):
 		message := fmt.Sprintf("%s of %s can't be %s: it is one of %s", within+name, o.t.Module, quoted(n.Value), strings.Join(option.Choices, ", "))
-		o.add(n, message+nearest.Slip(n.Value, option.Choices), "correct the value")
+		o.add(n, message+suggest.Slip(n.Value, option.Choices), "correct the value")
 	case !fits(n.Value, option.Type):
 		o.add(n, fmt.Sprintf("%s of %s can't be %s: its type is %s", within+name, o.t.Module, quoted(n.Value), option.Type), "correct the value")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/report"
 	definitions "github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -88,7 +88,7 @@ func (p *Project) isDefined(c *customResource) bool {
 			"the API server does not take it", "correct the version, or serve it in the CRD",
 		})
 	default:
-		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group) + nearest.Slip(c.gvk.Kind, kinds)
+		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group) + suggest.Slip(c.gvk.Kind, kinds)
 		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its CRD"})
 	}
 	return false

@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // undefined adds variables that the content reads and nothing defines: where a name is near to
@@ -113,7 +113,7 @@ func likely(name string, known sets.Set[string]) string {
 	case snake != name && known.Has(snake):
 		return snake
 	}
-	meant, _ := nearest.Of(name, known.UnsortedList())
+	meant, _ := suggest.Of(name, known.UnsortedList())
 	return meant
 }
 

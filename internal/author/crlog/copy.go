@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // Printer writes lines of several logs, without control characters.
@@ -34,7 +34,7 @@ func (p *Printer) print(line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printed = true
-	_, err := fmt.Fprintln(p.Out, visible.Text(line))
+	_, err := fmt.Fprintln(p.Out, sanitize.Text(line))
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/status"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -104,7 +104,7 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	row.LastRun, row.Version, row.Digest = lastRun(cr, last), last.Version.Name, last.Version.Digest
 	row.NextRun, row.Period = row.nextRun(&watch, cr, last, period)
 	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Ready, &row.Reason, &row.Message, &row.SlowedDown, &row.Version, &row.Digest} {
-		*text = visible.Text(*text)
+		*text = sanitize.Text(*text)
 	}
 	return row
 }

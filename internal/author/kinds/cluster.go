@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -60,7 +60,7 @@ func (f *Finder) watchedAndServedOf(group string) ([]Kind, error) {
 	for _, watch := range f.Watches {
 		groups = append(groups, watch.GVK.Group)
 	}
-	return nil, errors.Join(fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, nearest.DidYouMean(group, groups)), err)
+	return nil, errors.Join(fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, suggest.DidYouMean(group, groups)), err)
 }
 
 func (f *Finder) servedOf(group string) ([]Kind, error) {
@@ -131,7 +131,7 @@ func (f *Finder) served(word string) (Kind, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Kind{}, fmt.Errorf("ask the cluster for the kind %q: %w", word, err)
 	}
-	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q%s", word, nearest.DidYouMean(word, f.names()))
+	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q%s", word, suggest.DidYouMean(word, f.names()))
 }
 
 // names returns the kinds and resources that the cluster serves, as far as it says.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -68,7 +68,7 @@ func Of(word string, list []watches.Watch) (watches.Watch, error) {
 		}
 		known[i] = watch.GVK.Kind
 	}
-	return watches.Watch{}, fmt.Errorf("kind %q is not watched: watches.yaml has %s%s", word, strings.Join(known, ", "), nearest.DidYouMean(word, known))
+	return watches.Watch{}, fmt.Errorf("kind %q is not watched: watches.yaml has %s%s", word, strings.Join(known, ", "), suggest.DidYouMean(word, known))
 }
 
 // Split splits an argument KIND/NAME. The name is "" if the argument is a KIND.

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -77,14 +77,14 @@ func Run(ctx context.Context, o Options, c client.Client, bench LocalRunner) err
 			if r.last == nil || ctx.Err() != nil { // Nothing has run: an edit of a role would not help.
 				return err
 			}
-			fmt.Fprintln(o.Err, visible.Text(err.Error()))
+			fmt.Fprintln(o.Err, sanitize.Text(err.Error()))
 		}
 		fmt.Fprintln(o.Err, "waiting for a change of a file; Ctrl-C ends")
 		changed, ok := files.changed(ctx)
 		if !ok {
 			return err
 		}
-		fmt.Fprintf(o.Err, "\n%s has changed\n", visible.Text(changed))
+		fmt.Fprintf(o.Err, "\n%s has changed\n", sanitize.Text(changed))
 	}
 }
 
@@ -101,7 +101,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench LocalRunner) error
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", visible.Text(note))
+		fmt.Fprintln(o.Err, "note:", sanitize.Text(note))
 	}
 	screen := newScreen(o)
 	reconciler, err := bench.Reconciler(s.watch, s.owned, screen)
@@ -116,7 +116,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench LocalRunner) error
 		screen.refused(outcome)
 	}
 	if !s.owned && bench.NotFound(pathOf(r.client, s.cr)) {
-		fmt.Fprintln(o.Err, "note:", visible.Text(wayOut(o, s.cr)))
+		fmt.Fprintln(o.Err, "note:", sanitize.Text(wayOut(o, s.cr)))
 	}
 	if outcome.Verdict != content.Succeeded {
 		return ErrFailed

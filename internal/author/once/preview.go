@@ -13,7 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/changes"
 	"github.com/ensign-operator/ensign/internal/chart/engine"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -35,7 +35,7 @@ func Previews(ctx context.Context, o Options, c client.Client, p Previewer, name
 			break // The others would say the same.
 		}
 		for _, note := range s.notes {
-			fmt.Fprintln(o.Err, "note:", visible.Text(note))
+			fmt.Fprintln(o.Err, "note:", sanitize.Text(note))
 		}
 		r := changes.Resource{Resource: strings.ToLower(s.cr.GetKind()) + "/" + s.cr.GetName(), Namespace: s.cr.GetNamespace()}
 		if s.cr.GetDeletionTimestamp() != nil {
@@ -86,14 +86,14 @@ func allOf(ctx context.Context, o Options, c client.Client, list []watches.Watch
 	charts := 0
 	for _, watch := range list {
 		if !watch.ContentKind().Previews {
-			fmt.Fprintf(o.Err, "note: %s is left out: its content is a role or playbook; ensign run-once --check tries one of its resources\n", visible.Text(watch.GVK.Kind))
+			fmt.Fprintf(o.Err, "note: %s is left out: its content is a role or playbook; ensign run-once --check tries one of its resources\n", sanitize.Text(watch.GVK.Kind))
 			continue
 		}
 		charts++
 		crs := &unstructured.UnstructuredList{}
 		crs.SetGroupVersionKind(watch.GVK)
 		if _, err := c.RESTMapper().RESTMapping(watch.GVK.GroupKind(), watch.GVK.Version); meta.IsNoMatchError(err) {
-			fmt.Fprintf(o.Err, "note: the cluster does not serve %s\n", visible.Text(watch.GVK.String()))
+			fmt.Fprintf(o.Err, "note: the cluster does not serve %s\n", sanitize.Text(watch.GVK.String()))
 			continue
 		}
 		if err := c.List(ctx, crs, client.InNamespace(o.Namespace)); err != nil {

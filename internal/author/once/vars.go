@@ -12,7 +12,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -33,7 +33,7 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", visible.Text(note))
+		fmt.Fprintln(o.Err, "note:", sanitize.Text(note))
 	}
 	s.watch.MarkUnsafe = false // The marks are for Ansible's decoder: no variable shows them.
 	variables, err := (&engine.Engine{Watch: s.watch}).Variables(content.Request{Object: s.cr, Finalizing: o.Finalize})
@@ -41,7 +41,7 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 		return fmt.Errorf("nothing would be run: %w", err)
 	}
 	for _, path := range variables.Dropped {
-		fmt.Fprintln(o.Err, "note: not passed to Ansible:", visible.Text(path))
+		fmt.Fprintln(o.Err, "note: not passed to Ansible:", sanitize.Text(path))
 	}
 	text, err := variables.Encode()
 	if err != nil {
@@ -63,7 +63,7 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 	if err != nil {
 		return fmt.Errorf("write the variables: %w", err)
 	}
-	_, err = fmt.Fprint(o.Out, visible.Text(string(text)))
+	_, err = fmt.Fprint(o.Out, sanitize.Text(string(text)))
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // Relative makes the files below dir relative to it.
@@ -59,7 +59,7 @@ func (r Report) text(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "%s, %s, %d info, %d silenced; %d files and %d tasks read\n",
 		count(r.Count(Error), "error"), count(r.Count(Warning), "warning"), r.Count(Info), len(r.Silenced), r.Files, r.Tasks)
-	_, err := io.WriteString(out, visible.Text(text.String()))
+	_, err := io.WriteString(out, sanitize.Text(text.String()))
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ensign-operator/ensign/charts"
 	"github.com/ensign-operator/ensign/config"
-	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/docslink"
 )
 
 // chartDir is where the chart of a project is. Its charts/ are content.
@@ -65,7 +65,7 @@ func (p Project) names() *strings.Replacer {
 		"part-of: ensign", "part-of: "+name, "part-of=ensign", "part-of="+name, `part-of" "ensign"`, `part-of" "`+name+`"`,
 		"\nname: ensign", "\nname: "+name, "- name: ensign\n", "- name: "+name+"\n", "repository: ensign", "repository: "+name,
 		"namespace: ensign-system", "namespace: "+name+"-system", "namePrefix: ensign-", "namePrefix: "+name+"-",
-		"ensign-metrics-reader", name+"-metrics-reader", ".myapp.myorg.tld", "."+p.Domain, "https://github.com/ensign-operator/ensign/blob/main/", manual.Root(),
+		"ensign-metrics-reader", name+"-metrics-reader", ".myapp.myorg.tld", "."+p.Domain, "https://github.com/ensign-operator/ensign/blob/main/", docslink.Root(),
 		"config/default; a test compares them.", "config/default.", `"ensign" for a release`, `"`+name+`" for a release`,
 	)
 }

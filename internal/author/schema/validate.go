@@ -20,7 +20,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // Problem is a part of an object that the API server does not take as it is written. Path is such
@@ -89,7 +89,7 @@ func (v *Validator) Dropped(object map[string]any) []Problem {
 		if dot := strings.LastIndex(path, "."); dot >= 0 {
 			parent, name = path[:dot], path[dot+1:]
 		}
-		problems = append(problems, Problem{path, "the CRD has no field " + path + nearest.Slip(name, v.names(parent))})
+		problems = append(problems, Problem{path, "the CRD has no field " + path + suggest.Slip(name, v.names(parent))})
 	}
 	return problems
 }

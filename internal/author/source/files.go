@@ -8,7 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/suggest"
 )
 
 // extensions are those of files that Ansible reads as YAML, in its order.
@@ -100,7 +100,7 @@ func (w *walker) meantRole(name string, from place) string {
 			}
 		}
 	}
-	return nearest.DidYouMean(name, known)
+	return suggest.DidYouMean(name, known)
 }
 
 func existing(dir string) string {

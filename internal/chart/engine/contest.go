@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ensign-operator/ensign/internal/chart/objects"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 const (
@@ -105,7 +105,7 @@ func (w *work) noteRepairs(ctx context.Context, repaired []objects.Object) {
 			}
 			hint := object.Name + " " + field + ": " + object.Hint(field)
 			next := c.due.Sub(now).String()
-			w.log(ctx).Info("WARNING: a field of the release is changed again and again; it is repaired at growing intervals", "field", visible.Text(hint), "nextRepair", next)
+			w.log(ctx).Info("WARNING: a field of the release is changed again and again; it is repaired at growing intervals", "field", sanitize.Text(hint), "nextRepair", next)
 			w.event(corev1.EventTypeWarning, eventContested, "Repair", fmt.Sprintf("%s. It is repaired at growing intervals, the next time in %s at the earliest", hint, next))
 		}
 	}

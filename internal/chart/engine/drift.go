@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ensign-operator/ensign/internal/chart/objects"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -87,7 +87,7 @@ func (w *work) refusals(refused []objects.Refused) string {
 	var faults, messages []string
 	for _, one := range refused {
 		faults = append(faults, one.Name+" "+one.Reason+" "+lasting(one.Message))
-		messages = append(messages, one.Name+": "+cut(visible.Text(one.Message), limit))
+		messages = append(messages, one.Name+": "+cut(sanitize.Text(one.Message), limit))
 	}
 	if len(refused) == 0 {
 		return ""
@@ -108,7 +108,7 @@ func (w *work) warnOfPatches(ctx context.Context, found objects.Found) {
 		if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
 			continue
 		}
-		refusal, warnings := w.mask.Text(visible.Text(one.Message)), w.mask.Text(strings.Join(one.Warnings, "; "))
+		refusal, warnings := w.mask.Text(sanitize.Text(one.Message)), w.mask.Text(strings.Join(one.Warnings, "; "))
 		note := fmt.Sprintf("%s is patched, because server-side apply refuses it: %s", one.Name, cut(refusal, limit))
 		if warnings != "" {
 			note += ". The API server warns: " + warnings
@@ -147,7 +147,7 @@ func (w *work) event(kind, reason, action, note string) {
 		note = w.mask.Text(note)
 	}
 	if w.engine.Recorder != nil {
-		w.engine.Recorder.Eventf(w.cr, nil, kind, reason, action, "%s", cut(visible.Text(note), maxNote))
+		w.engine.Recorder.Eventf(w.cr, nil, kind, reason, action, "%s", cut(sanitize.Text(note), maxNote))
 	}
 }
 

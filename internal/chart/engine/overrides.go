@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // eventOverrides is the reason of the Events about overrideValues.
@@ -47,5 +47,5 @@ func textOf(value any) string {
 // shownText quotes a text for an Event, whose note has at most 1024 bytes.
 func shownText(text string) string {
 	const limit = 256
-	return strconv.Quote(cut(visible.Text(text), limit))
+	return strconv.Quote(cut(sanitize.Text(text), limit))
 }

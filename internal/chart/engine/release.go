@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -248,6 +248,6 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 func (w *work) runOf(ctx context.Context, job content.Job, o order.Order) runner.Spec {
 	return runner.Spec{
 		UID: string(w.cr.GetUID()), Watch: job.Run.Watch.String(), CR: job.Run.Object, ID: job.Run.ID, Kubeconfig: job.Kubeconfig,
-		Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working, Left: func(what string) { w.warnLeft(ctx, visible.Text(what)) }, Hidden: w.mask,
+		Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working, Left: func(what string) { w.warnLeft(ctx, sanitize.Text(what)) }, Hidden: w.mask,
 	}
 }

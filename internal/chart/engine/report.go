@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/values"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -61,7 +61,7 @@ func deployed(last *release.Release) content.Result {
 		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Conditions: []metav1.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
-			{Type: deployedType, Status: "True", Reason: reason, Message: cut(visible.Text(last.Info.Notes), maxNotes)},
+			{Type: deployedType, Status: "True", Reason: reason, Message: cut(sanitize.Text(last.Info.Notes), maxNotes)},
 		},
 		Removed: []string{releaseFails, irreconciled, comparedType},
 		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},
@@ -129,7 +129,7 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 }
 
 // short returns a message that is safe to show and has 4 KiB at most.
-func short(message string) string { return cut(visible.Text(message), 4<<10) }
+func short(message string) string { return cut(sanitize.Text(message), 4<<10) }
 
 func cut(text string, limit int) string {
 	const suffix = "… [cut]"

@@ -25,7 +25,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -220,7 +220,7 @@ func canceled() content.Outcome {
 // failed returns a failure. Its message is safe to show and has 4 KiB at most.
 func failed(reason content.Reason, message string) content.Outcome {
 	const limit = 4 << 10
-	message = visible.Text(message)
+	message = sanitize.Text(message)
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit-len("…")], "") + "…"
 	}

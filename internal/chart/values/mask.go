@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // Mask redacts the values of Secrets in errors of Helm, of a schema or of an API server. It finds values
@@ -184,7 +184,7 @@ func formsOf(text string) iter.Seq[string] {
 			}
 			inJSON, _ := json.Marshal(line) // A text has a form in JSON.
 			forms := []string{
-				line, visible.Text(line), strings.Trim(strconv.Quote(line), `"`), strings.Trim(string(inJSON), `"`),
+				line, sanitize.Text(line), strings.Trim(strconv.Quote(line), `"`), strings.Trim(string(inJSON), `"`),
 				strings.ReplaceAll(strings.ReplaceAll(line, `\`, `\\`), `'`, `\'`), strings.ReplaceAll(line, `'`, `''`), url.QueryEscape(line), url.PathEscape(line),
 			}
 			if len(line) > quotedStart {

@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/cli"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -165,7 +165,7 @@ func (f *controlFlags) control(cmd *cobra.Command, c *clusterOf, subjects []subj
 		if failed > 0 {
 			out = cmd.ErrOrStderr()
 		}
-		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(visible.Text(text), "\n", "\n    "))
+		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(sanitize.Text(text), "\n", "\n    "))
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()

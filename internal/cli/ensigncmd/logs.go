@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/crlog"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/cli"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // logsFlags are the flags of "logs".
@@ -95,7 +95,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 		return fmt.Errorf("use the kubeconfig: %w", err)
 	}
 	pods := crlog.Pods{Client: client, Namespace: f.managerNamespace, Selector: f.selector, Since: f.since, Previous: f.previous, Note: func(text string) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", visible.Text(text))
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", sanitize.Text(text))
 	}}
 	if f.follow {
 		return pods.Follow(cmd.Context(), object, printer)

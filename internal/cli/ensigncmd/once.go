@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/operator"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -172,7 +172,7 @@ func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, lis
 	case f.once.File == "":
 		return err
 	}
-	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", visible.Text(err.Error()))
+	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", sanitize.Text(err.Error()))
 	f.once.Namespace = cmp.Or(f.once.Namespace, "default")
 	return once.Variables(ctx, f.once, nil, list, f.output == "json")
 }
@@ -200,7 +200,7 @@ func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *c
 func newCommandLogger(out io.Writer) logr.Logger {
 	return funcr.New(func(_, args string) {
 		if strings.Contains(args, `"msg"="WARNING`) || strings.Contains(args, `"error"=`) {
-			fmt.Fprintln(out, visible.Text(args))
+			fmt.Fprintln(out, sanitize.Text(args))
 		}
 	}, funcr.Options{})
 }

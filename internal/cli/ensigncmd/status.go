@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/cli"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // statusFlags are the flags of "status".
@@ -176,7 +176,7 @@ func (f *statusFlags) report(cmd *cobra.Command, errs []error) (failed bool) {
 		} else {
 			failed = true
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), prefix, visible.Text(err.Error()))
+		fmt.Fprintln(cmd.ErrOrStderr(), prefix, sanitize.Text(err.Error()))
 	}
 	return failed
 }

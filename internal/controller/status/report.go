@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -187,13 +187,13 @@ type Progress struct {
 func (p Progress) String() string {
 	words := messageRunning
 	if p.Place != "" {
-		words += " in " + bounded(visible.Text(p.Place), maxTask)
+		words += " in " + bounded(sanitize.Text(p.Place), maxTask)
 	}
 	switch {
 	case p.Waits != "":
-		return words + ", waiting: " + bounded(visible.Text(p.Waits), maxWaits)
+		return words + ", waiting: " + bounded(sanitize.Text(p.Waits), maxWaits)
 	case p.Task != "":
-		return fmt.Sprintf("%s: task %s since %s", words, strconv.Quote(bounded(visible.Text(p.Task), maxTask)), p.Since.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s: task %s since %s", words, strconv.Quote(bounded(sanitize.Text(p.Task), maxTask)), p.Since.UTC().Format(time.RFC3339))
 	}
 	return words
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/docslink"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -95,6 +95,6 @@ func remedy(reason string) string {
 	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:
-		return manual.ColdStarts.URL() + " explains the reason; to accept cold runs, set warm: false in watches.yaml"
+		return docslink.ColdStarts.URL() + " explains the reason; to accept cold runs, set warm: false in watches.yaml"
 	}
 }

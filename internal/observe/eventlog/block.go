@@ -8,7 +8,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -42,7 +42,7 @@ func taskText(e jobevent.Event) string {
 	b.WriteString(statusPrefix(e) + terminal.OneLine(e.Host) + "]")
 	b.WriteString(failureSuffix(e))
 	if e.Result != nil {
-		b.WriteString(" => " + visible.Text(render(cleanResult(e.Result))))
+		b.WriteString(" => " + sanitize.Text(render(cleanResult(e.Result))))
 	}
 	if e.Kind == jobevent.HostFailed && e.IgnoreErrors {
 		b.WriteString("\n...ignoring")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -46,7 +46,7 @@ func (s Screen) Say(run content.Run, c terminal.Color, text string) {
 	}
 	var b strings.Builder
 	prefix := first
-	for line := range strings.Lines(visible.Text(strings.TrimRight(text, "\n")) + "\n") {
+	for line := range strings.Lines(sanitize.Text(strings.TrimRight(text, "\n")) + "\n") {
 		b.WriteString(s.Palette.Paint(terminal.Faint, prefix) + s.Palette.Paint(c, strings.TrimSuffix(line, "\n")) + "\n")
 		prefix = rest
 	}

@@ -1,5 +1,5 @@
 // Package terminal draws text for people at a terminal: in colours where the terminal has some
-// and its reader did not switch them off. All text is made safe by visible.Text, so that
+// and its reader did not switch them off. All text is made safe by sanitize.Text, so that
 // only this package's own colours control the terminal.
 package terminal
 
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 // Color is the number of a terminal's colour; the zero value is the terminal's own.
@@ -32,7 +32,7 @@ type Palette struct{ On bool }
 // Paint returns the text in a colour. Each of its lines begins and ends the colour by itself, so
 // that lines can be cut out and mixed.
 func (p Palette) Paint(c Color, text string) string {
-	text = visible.Text(text)
+	text = sanitize.Text(text)
 	if !p.On || c == Plain || text == "" {
 		return text
 	}
@@ -54,7 +54,7 @@ func For(out io.Writer) Palette {
 
 // OneLine returns the text on one line: names of tasks may hold anything.
 func OneLine(text string) string {
-	return strings.ReplaceAll(visible.Text(text), "\n", `\n`)
+	return strings.ReplaceAll(sanitize.Text(text), "\n", `\n`)
 }
 
 // Indent indents every line of the text.

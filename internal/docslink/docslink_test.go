@@ -1,4 +1,4 @@
-package manual
+package docslink
 
 import (
 	"runtime/debug"

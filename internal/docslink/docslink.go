@@ -1,8 +1,8 @@
-// Package manual has the addresses of the manual's pages, for messages that send the reader to
+// Package docslink has the addresses of the manual's pages, for messages that send the reader to
 // one: a path within this repository leads nowhere from a user's project or from the image.
 //
 // hack/docs checks that each page has its section. The package reads no page.
-package manual
+package docslink
 
 import (
 	"regexp"

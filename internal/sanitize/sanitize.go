@@ -1,5 +1,5 @@
-// Package visible makes text safe to be shown.
-package visible
+// Package sanitize makes text safe to be shown.
+package sanitize
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package visible_test
+package sanitize_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/internal/sanitize"
 )
 
 func TestWhatIsMadeVisible(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWhatIsMadeVisible(t *testing.T) {
 		"no text \xff\xfe":              "no text \uFFFD\uFFFD",
 		"colours of \x1b[\x1b[31m31mit": `colours of \x1b[31mit`,
 	} {
-		if got := visible.Text(text); got != want {
+		if got := sanitize.Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -36,14 +36,14 @@ func TestWhatIsMadeVisible(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("\x1b[0;31mred\x1b[0m\r\n\x1b]0;title\x07")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := visible.Text(text)
+		got := sanitize.Text(text)
 		if !presentable(got) {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 		if presentable(text) && !strings.ContainsRune(text, '\uFEFF') && printable(text) && got != text {
 			t.Errorf("%q needs no change and became %q", text, got)
 		}
-		if again := visible.Text(got); again != got {
+		if again := sanitize.Text(got); again != got {
 			t.Errorf("%q becomes %q", got, again)
 		}
 	})

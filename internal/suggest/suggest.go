@@ -1,5 +1,5 @@
-// Package nearest finds the name that was most likely meant, for "did you mean …".
-package nearest
+// Package suggest finds the name that was most likely meant, for "did you mean …".
+package suggest
 
 import (
 	"fmt"
