@@ -212,6 +212,10 @@ reproducible: ## Show that two builds of the programs are identical, 10 minutes 
 lint: python ## Lint Go, YAML, Python and Ansible content.
 	@hack/lint.sh check
 
+.PHONY: vulncheck
+vulncheck: python ## Look for known vulnerabilities (CVEs) in the modules and packages of the image, 2 minutes (GOVULNDB= and OSV_URL= name mirrors; OSV_IGNORE='ID').
+	@hack/vulncheck/vulncheck.sh
+
 .PHONY: sanity
 sanity: python ## Run ansible-test sanity on the collections, about 3 minutes (ARGS='--test validate-modules').
 	@hack/python/sanity.sh $(ARGS)
