@@ -32,7 +32,7 @@ type Executor struct {
 	mu sync.Mutex
 	// live has the runs by the UIDs of their Jobs, and ended the Jobs of ended runs whose results may
 	// not be written yet, by the UIDs of the CRs.
-	live  map[types.UID]*run
+	live  map[types.UID]*jobRun
 	ended map[string]types.UID
 	// concluded has the Jobs whose results are written, by the UIDs of the CRs. They are removed soon,
 	// or with the next run if their pods ended without a result, so that people can read the logs.
@@ -44,7 +44,7 @@ type Executor struct {
 // New returns an executor for the Jobs of one operator. The label distinguishes them from those of
 // other operators in the namespace.
 func New(client kubernetes.Interface, namespace, operator string, log logr.Logger) (*Executor, error) {
-	x := &Executor{live: map[types.UID]*run{}, ended: map[string]types.UID{}, concluded: map[string]types.UID{}}
+	x := &Executor{live: map[types.UID]*jobRun{}, ended: map[string]types.UID{}, concluded: map[string]types.UID{}}
 	var err error
 	x.jobCluster, err = newCluster(client, namespace, operator, log, x.changed)
 	return x, err
@@ -57,7 +57,7 @@ func (x *Executor) changed(job types.UID) {
 	}
 }
 
-func (x *Executor) liveRun(job types.UID) *run {
+func (x *Executor) liveRun(job types.UID) *jobRun {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.live[job]
@@ -266,7 +266,7 @@ func canceled(message string) content.Outcome {
 }
 
 // follow serves the run in the Job until its end, or until ctx ends.
-func (x *Runner) follow(ctx context.Context, r *run, job *batchv1.Job) runner.Result {
+func (x *Runner) follow(ctx context.Context, r *jobRun, job *batchv1.Job) runner.Result {
 	r.setJob(job)
 	x.mu.Lock()
 	x.live[job.UID] = r

@@ -26,13 +26,13 @@ type (
 )
 
 // ProxyToken implements serve.Live.
-func (r *run) ProxyToken() string { return r.token }
+func (r *jobRun) ProxyToken() string { return r.token }
 
 // errOver is the answer to messages after the end.
 var errOver = errors.New("the run has ended here")
 
 // Events implements serve.Live.
-func (r *run) Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error) {
+func (r *jobRun) Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error) {
 	b := batch{first, events, make(chan int64, 1)}
 	select {
 	case r.batches <- b:
@@ -52,7 +52,7 @@ func (r *run) Events(ctx context.Context, first int64, events []jobevent.Event) 
 }
 
 // Result implements serve.Live.
-func (r *run) Result(ctx context.Context, result wire.Result) error {
+func (r *jobRun) Result(ctx context.Context, result wire.Result) error {
 	h := handed{result, make(chan error, 1)}
 	select {
 	case r.results <- h:
@@ -66,14 +66,14 @@ func (r *run) Result(ctx context.Context, result wire.Result) error {
 
 // accepts answers the agent that has handed a result over, and reports whether it is the result of
 // the run.
-func (r *run) accepts(h handed) bool {
+func (r *jobRun) accepts(h handed) bool {
 	err := r.check(h.result)
 	h.answer <- err
 	return err == nil && h.result.Outcome.Verdict != content.Canceled // Kubernetes will say why.
 }
 
 // take passes new events to the observer and returns the number of the next one.
-func (r *run) take(b batch) int64 {
+func (r *jobRun) take(b batch) int64 {
 	if r.next.Load() == 0 {
 		r.next.Store(b.first)
 	}
@@ -87,7 +87,7 @@ func (r *run) take(b batch) int64 {
 }
 
 // check returns an error if the result is that of another run, or comes before its events.
-func (r *run) check(result wire.Result) error {
+func (r *jobRun) check(result wire.Result) error {
 	switch next := r.next.Load(); {
 	case result.RunID != r.assignment.Spec.ID:
 		return fmt.Errorf("the result is that of the run %s", result.RunID)

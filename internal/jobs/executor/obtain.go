@@ -55,7 +55,7 @@ func (x *Runner) forExisting(job *batchv1.Job, attempt engine.Attempt, runID str
 
 // obtain returns the Job of the run: a new one, or one that is adopted. It returns an error if ctx
 // ends first, or if the API server refuses the Job.
-func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
+func (x *Runner) obtain(ctx context.Context, r *jobRun) (*batchv1.Job, error) {
 	job, err := x.Source.Job(r.uid, x.annotations(r))
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (x *Runner) obtain(ctx context.Context, r *run) (*batchv1.Job, error) {
 
 // earlier returns an existing Job of the CR if the run goes on with it. Otherwise it returns nil once
 // any other Job and its pod are gone. It returns an error if ctx ends first.
-func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
+func (x *Runner) earlier(ctx context.Context, r *jobRun) (*batchv1.Job, error) {
 	there, err := retryRequest(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Get(ctx, template.Name(r.uid), metav1.GetOptions{}) })
 	switch {
 	case apierrors.IsNotFound(err) && !r.resumes:
@@ -110,7 +110,7 @@ func (x *Runner) earlier(ctx context.Context, r *run) (*batchv1.Job, error) {
 
 // clear removes the Job, and the pods of earlier ones of its name, and returns when none of them
 // executes any more.
-func (x *Runner) clear(ctx context.Context, r *run, job *batchv1.Job) error {
+func (x *Runner) clear(ctx context.Context, r *jobRun, job *batchv1.Job) error {
 	waits := "the Job of an earlier run is being removed"
 	if left := x.left(job.Name, job.UID); len(left) > 0 {
 		waits += fmt.Sprintf("; its pod %s on the node %s has not ended", left[0].Name, left[0].Spec.NodeName)
@@ -133,7 +133,7 @@ const outage = time.Minute
 const requestPause, quotaPause = time.Second, 5 * time.Second
 
 // retryRequest repeats a request while the API server does not answer, or a quota is used up, and says so.
-func retryRequest[T any](ctx context.Context, r *run, request func() (T, error)) (T, error) {
+func retryRequest[T any](ctx context.Context, r *jobRun, request func() (T, error)) (T, error) {
 	until := time.Now().Add(outage)
 	for {
 		answer, err := request()
@@ -169,7 +169,7 @@ func sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-func (x *Runner) annotations(r *run) map[string]string {
+func (x *Runner) annotations(r *jobRun) map[string]string {
 	return map[string]string{
 		template.RunAnnotation: r.id, template.RequestAnnotation: r.attempt.Request,
 		template.ResourceAnnotation: r.assignment.Spec.CR, template.KindAnnotation: r.assignment.Spec.Watch,

@@ -29,9 +29,9 @@ const (
 	maxPollInterval = 30 * time.Second
 )
 
-// run is a run of this manager. The goroutine of serve handles its messages, so that observers get
+// jobRun is a run of this manager in a Job. The goroutine of serve handles its messages, so that observers get
 // events in their order, and none after the end.
-type run struct {
+type jobRun struct {
 	uid        string
 	id         string
 	attempt    engine.Attempt
@@ -74,12 +74,12 @@ type run struct {
 }
 
 // newRun returns a run that has no Job yet. The access of the run is in the kubeconfig of the spec.
-func (x *Runner) newRun(spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) (*run, error) {
+func (x *Runner) newRun(spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) (*jobRun, error) {
 	config, err := clientcmd.Load(spec.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the run: %w", err)
 	}
-	r := &run{uid: spec.UID, id: spec.ID, attempt: attempt, assignment: x.Assignment, observe: observe}
+	r := &jobRun{uid: spec.UID, id: spec.ID, attempt: attempt, assignment: x.Assignment, observe: observe}
 	for _, c := range config.Contexts {
 		r.assignment.Namespace = c.Namespace
 		if user := config.AuthInfos[c.AuthInfo]; user != nil {
@@ -93,14 +93,14 @@ func (x *Runner) newRun(spec runner.Spec, attempt engine.Attempt, observe func(j
 	return r, nil
 }
 
-func (r *run) open() {
+func (r *jobRun) open() {
 	r.batches, r.results, r.changed, r.over = make(chan batch), make(chan handed), make(chan struct{}, 1), make(chan struct{})
 }
 
 // predecessor returns the earlier run that blocks this one. It has the same access, and its events are
 // ignored.
-func (r *run) predecessor() *run {
-	p := &run{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
+func (r *jobRun) predecessor() *jobRun {
+	p := &jobRun{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
 	p.attempt.Located = func(place, _ string) { r.showProgress("", "until the resource's earlier run ends, in "+place) }
 	p.open()
 	return p
@@ -108,7 +108,7 @@ func (r *run) predecessor() *run {
 
 // setJob sets the Job of the run. An adopted one keeps its ID, and goes on from the next event of its
 // agent.
-func (r *run) setJob(job *batchv1.Job) {
+func (r *jobRun) setJob(job *batchv1.Job) {
 	r.claimed = types.UID(job.Annotations[template.ClaimAnnotation])
 	if id := job.Annotations[template.RunAnnotation]; id != r.id || r.claimed != "" {
 		r.assignment.Spec.ID, r.adopted = id, true
@@ -116,13 +116,13 @@ func (r *run) setJob(job *batchv1.Job) {
 	}
 }
 
-func (r *run) claimedBy() types.UID {
+func (r *jobRun) claimedBy() types.UID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.claimed
 }
 
-func (r *run) setClaimed(pod types.UID) {
+func (r *jobRun) setClaimed(pod types.UID) {
 	r.mu.Lock()
 	r.claimed = pod
 	r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *run) setClaimed(pod types.UID) {
 }
 
 // wake makes serve evaluate the run.
-func (r *run) wake() {
+func (r *jobRun) wake() {
 	select {
 	case r.changed <- struct{}{}:
 	default: // It is awake already.
@@ -138,7 +138,7 @@ func (r *run) wake() {
 }
 
 // showProgress reports where the run executes and why it waits.
-func (r *run) showProgress(place, waitingFor string) {
+func (r *jobRun) showProgress(place, waitingFor string) {
 	if now := [2]string{place, waitingFor}; now != r.reported && r.attempt.Located != nil {
 		r.reported = now
 		r.attempt.Located(place, waitingFor)
@@ -146,7 +146,7 @@ func (r *run) showProgress(place, waitingFor string) {
 }
 
 // serve returns the result of the run. It is detached if ctx ends because the manager stops.
-func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
+func (r *jobRun) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
 	if r.adopted {
 		log.Info("resuming a run that an earlier manager began in a Job")
@@ -187,7 +187,7 @@ func (r *run) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner
 
 // ask asks the API server for facts that informers do not have, if the pod of a run is missing or does
 // not start.
-func (r *run) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
+func (r *jobRun) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
 	switch {
 	case r.claimedBy() != "":
 	case r.pod == nil:
@@ -203,7 +203,7 @@ func resultOf(result wire.Result) runner.Result {
 }
 
 // evaluate returns the result if the run is over, and reports its progress otherwise.
-func (r *run) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
+func (r *jobRun) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
 	v := r.snapshot(c, job)
 	s := evaluate(v)
 	if !s.over {
@@ -225,7 +225,7 @@ func (r *run) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (ru
 
 // snapshot returns the state of the run in Kubernetes. Until the informers have seen the Job, it is as
 // it was created.
-func (r *run) snapshot(c *jobCluster, job *batchv1.Job) snapshot {
+func (r *jobRun) snapshot(c *jobCluster, job *batchv1.Job) snapshot {
 	v := snapshot{job: c.job(job.Name, job.UID), claimed: r.claimedBy() != "", refused: r.refused, stalled: r.stalled, waited: r.waited, lost: r.lost, now: time.Now()}
 	if v.job != nil {
 		r.seen = true
@@ -243,7 +243,7 @@ func (r *run) snapshot(c *jobCluster, job *batchv1.Job) snapshot {
 
 // end handles the end of ctx. If the run is not wanted any more, its Job is removed. Otherwise the
 // manager stops, and leaves the Job to the next one.
-func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
+func (r *jobRun) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
 	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Remote: true, Detached: true}
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, content.ErrUnwanted) {
@@ -260,7 +260,7 @@ func (r *run) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.R
 
 // remove removes the Job and waits until its pod is gone. Until then it answers the agent, which would
 // otherwise not end.
-func (r *run) remove(ctx context.Context, c *jobCluster, job *batchv1.Job) error {
+func (r *jobRun) remove(ctx context.Context, c *jobCluster, job *batchv1.Job) error {
 	removed := make(chan error, 1)
 	go func() { removed <- c.removeAndWait(ctx, job) }()
 	for {
