@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -14,48 +15,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	runs "github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// remote is an engine.Remote.
+// remote is a run.Executor whose runs outlive managers.
 type remote struct {
-	run       func(ctx context.Context, attempt engine.Attempt) runner.Result
+	runs.Program
+
+	run       func(ctx context.Context, attempt runs.Attempt) runs.Result
 	live      bool
-	attempts  []engine.Attempt
+	attempts  []runs.Attempt
 	concluded int
 	// ended has the UIDs of CRs, and endErr is why that failed.
 	ended  []string
 	endErr error
 }
 
-func (r *remote) Run(context.Context, runner.Spec, func(jobevent.Event)) runner.Result {
-	panic("it is remote")
-}
-func (r *remote) Remove(string) error                                      { return nil }
-func (r *remote) IsResumable(context.Context, string, engine.Attempt) bool { return r.live }
-func (r *remote) ResultStored(string)                                      { r.concluded++ }
+func (r *remote) IsResumable(context.Context, string, runs.Attempt) bool { return r.live }
+func (r *remote) ResultStored(string)                                    { r.concluded++ }
 
 func (r *remote) Terminate(_ context.Context, uid string) error {
 	r.ended = append(r.ended, uid)
 	return r.endErr
 }
 
-func (r *remote) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, _ func(jobevent.Event)) runner.Result {
+func (r *remote) Run(ctx context.Context, _ runs.Spec, attempt runs.Attempt, _ func([]byte)) runs.Result {
 	r.attempts = append(r.attempts, attempt)
 	if r.run == nil {
-		return succeed(ctx, spec)
+		return succeedThere(ctx)
 	}
 	return r.run(ctx, attempt)
 }
 
+// succeedThere is succeed in a Job.
+func succeedThere(ctx context.Context) runs.Result {
+	ran := succeed(ctx, runner.Spec{})
+	detail, err := json.Marshal(ran.Summary)
+	if err != nil {
+		panic(err)
+	}
+	return runs.Result{Outcome: ran.Outcome, Detail: detail, Started: ran.Started, Ended: ran.Ended}
+}
+
 // untilEnded detaches when the manager stops, and is canceled when the run is not wanted any more.
-func untilEnded(ctx context.Context, _ engine.Attempt) runner.Result {
+func untilEnded(ctx context.Context, _ runs.Attempt) runs.Result {
 	<-ctx.Done()
-	return runner.Result{
+	return runs.Result{
 		Outcome:  content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled},
 		Detached: !errors.Is(context.Cause(ctx), content.ErrUnwanted),
 	}
@@ -67,7 +75,7 @@ func TestARunThatOutlivesTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 		r := &remote{run: untilEnded}
-		b.engine.Runner = r
+		b.engine.Jobs = r
 		go func() {
 			synctest.Wait()
 			b.Attempts.Stop()
@@ -77,7 +85,7 @@ func TestARunThatOutlivesTheManager(t *testing.T) {
 		wantEqual(t, 0, r.concluded)
 
 		next := newBench(t, plainWatch(), b.stored(), interceptor.Funcs{})
-		next.engine.Runner = r
+		next.engine.Jobs = r
 		r.run = nil
 		next.mustReconcile()
 		wantEqual(t, "True/Successful", next.conditions()["Running"])
@@ -97,7 +105,7 @@ func TestWhatARequestIs(t *testing.T) {
 		change(cr)
 		b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
 		r := &remote{}
-		b.engine.Runner = r
+		b.engine.Jobs = r
 		b.mustReconcile()
 		return r.attempts[0].Request
 	}
@@ -142,7 +150,7 @@ func TestARunIsConcludedWhenItsResultIsWritten(t *testing.T) {
 		},
 	})
 	r := &remote{}
-	b.engine.Runner = r
+	b.engine.Jobs = r
 	if _, err := b.reconcile(); err == nil {
 		t.Fatal("the fault does not work")
 	}
@@ -155,7 +163,7 @@ func TestARunIsConcludedWhenItsResultIsWritten(t *testing.T) {
 func TestALiveRunHasPriority(t *testing.T) {
 	for live, want := range map[bool]slots.Priority{true: slots.Live, false: slots.Changed} {
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-		b.engine.Runner = &remote{live: live}
+		b.engine.Jobs = &remote{live: live}
 		var got slots.Priority
 		b.Slots = slotsFunc(func(_ context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
 			got = priority
@@ -180,7 +188,7 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 			}
 			return ""
 		}
-		b.engine.Runner = &remote{run: func(ctx context.Context, attempt engine.Attempt) runner.Result {
+		b.engine.Jobs = &remote{run: func(ctx context.Context, attempt runs.Attempt) runs.Result {
 			for _, step := range []struct {
 				place, waits string
 				want         string
@@ -195,7 +203,7 @@ func TestTheStatusSaysWhatARunWaitsForAndWhereItExecutes(t *testing.T) {
 				wantEqual(t, step.want, shown())
 				wantPhase(t, b, step.want, step.phase)
 			}
-			return succeed(ctx, runner.Spec{})
+			return succeedThere(ctx)
 		}}
 		b.mustReconcile()
 	})
@@ -209,7 +217,7 @@ func TestNothingThatWasLeftRunsOnForACRThatIsToHaveNoRun(t *testing.T) {
 		cr.SetAnnotations(map[string]string{annotation: "true"})
 		b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
 		r := &remote{endErr: errors.New("it can't be ended")}
-		b.engine.Runner = r
+		b.engine.Jobs = r
 		if _, err := b.reconcile(); !errors.Is(err, r.endErr) {
 			t.Errorf("%s: got %v", why, err)
 		}
@@ -228,16 +236,20 @@ func TestNothingThatWasLeftRunsOnForACRThatIsToHaveNoRun(t *testing.T) {
 // An earlier manager may have been killed after it had written the result.
 func TestWhatWasLeftOfARunWhoseResultIsWrittenIsRemoved(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-	b.engine.Runner = &remote{run: func(ctx context.Context, _ engine.Attempt) runner.Result {
-		result := succeed(ctx, runner.Spec{})
-		result.Summary.Completion = b.Clock.Now()
-		return result
+	b.engine.Jobs = &remote{run: func(ctx context.Context, _ runs.Attempt) runs.Result {
+		ran := succeed(ctx, runner.Spec{})
+		ran.Summary.Completion = b.Clock.Now()
+		detail, err := json.Marshal(ran.Summary)
+		if err != nil {
+			t.Error(err)
+		}
+		return runs.Result{Outcome: ran.Outcome, Detail: detail}
 	}}
 	b.mustReconcile()
 	cr := b.stored()
 	cr.SetResourceVersion("")
 	next, r := newBench(t, plainWatch(), cr, interceptor.Funcs{}), &remote{}
-	next.engine.Runner = r
+	next.engine.Jobs = r
 	next.mustReconcile()
 	wantEqual(t, []string{"uid-1"}, r.ended)
 	wantEqual(t, 0, len(r.attempts))
@@ -257,8 +269,8 @@ func (e *elapsed) RunEnded(_ content.Run, _ content.Result, took time.Duration) 
 // The log and the metrics show how long a run took, whichever manager began it.
 func TestHowLongARunTookThatWasAdopted(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-	b.engine.Runner = &remote{run: func(ctx context.Context, _ engine.Attempt) runner.Result {
-		result := succeed(ctx, runner.Spec{})
+	b.engine.Jobs = &remote{run: func(ctx context.Context, _ runs.Attempt) runs.Result {
+		result := succeedThere(ctx)
 		result.Remote, result.Ended = true, time.Now()
 		result.Started = result.Ended.Add(-20 * time.Minute)
 		return result

@@ -2,16 +2,21 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 
 	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/jobs/agent"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
@@ -35,16 +40,29 @@ func RunAgent(ctx context.Context, log logr.Logger) error {
 	return agent.Run(ctx, agent.Options{
 		Addresses: env[wire.EnvAddress], PublicKey: env[wire.EnvKey],
 		TokenFile: file(wire.EnvTokenFile, wire.TokenFile), TerminationFile: file(wire.EnvTerminationFile, wire.TerminationFile),
-		NewRunner: func(ctx context.Context, a wire.Assignment, environ []string) (agent.Runner, func() error, error) {
-			return newAgentRunner(ctx, a, environ, log)
+		NewProgram: func(ctx context.Context, a wire.Assignment, environ []string) (run.Program, func() error, error) {
+			var s agentSettings
+			if err := json.Unmarshal(a.Settings, &s); err != nil {
+				return nil, nil, fmt.Errorf("read the settings of the run: %w", err)
+			}
+			r, closeRunner, err := newAgentRunner(ctx, s, environ, log)
+			if err != nil {
+				return nil, nil, err
+			}
+			return r.Execute, closeRunner, nil
 		},
 		Logger: log,
 	})
 }
 
+// agentRunner has a run.Program.
+type agentRunner interface {
+	Execute(ctx context.Context, spec run.Spec, emit func(event []byte)) run.Result
+}
+
 // newAgentRunner returns the runner that executes one run in the pod of a Job, as a manager with
 // these settings would do it.
-func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, log logr.Logger) (_ agent.Runner, closeRunner func() error, err error) {
+func newAgentRunner(ctx context.Context, s agentSettings, environ []string, log logr.Logger) (_ agentRunner, closeRunner func() error, err error) {
 	dir, err := os.MkdirTemp("", "ensign-run-")
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +73,7 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 			err = errors.Join(err, end())
 		}
 	}()
-	o, err := agentOptions(a.Settings, append(os.Environ(), environ...), dir, log)
+	o, err := agentOptions(s, append(os.Environ(), environ...), dir, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,16 +82,16 @@ func newAgentRunner(ctx context.Context, a wire.Assignment, environ []string, lo
 		return nil, nil, err
 	}
 	end = func() error { return errors.Join(dirs.Close(), os.RemoveAll(dir)) }
-	if len(a.Chart) > 0 {
-		r, err := charts.NewAgent(o, a.Chart, dirs)
+	if s.Chart {
+		r, err := charts.NewAgent(o, dirs)
 		return r, end, err
 	}
-	r, err := ansible.NewAgent(ctx, o, a.Python, dirs)
+	r, err := ansible.NewAgent(ctx, o, s.Python, dirs)
 	return r, end, err
 }
 
 // agentOptions returns the options of a manager with these settings that has one run, in runDir.
-func agentOptions(s wire.Settings, environ []string, runDir string, log logr.Logger) (config.Options, error) {
+func agentOptions(s agentSettings, environ []string, runDir string, log logr.Logger) (config.Options, error) {
 	settings, err := options.Options{
 		Dir: s.Dir, Environ: environ, RunDir: runDir, Cold: true,
 		DropEnv:          append(s.DropEnv, wire.EnvAddress, wire.EnvKey, wire.EnvTokenFile, wire.EnvTerminationFile),
@@ -96,11 +114,26 @@ func agentSettingName(field string) string {
 	return "job.podTemplate"
 }
 
-// jobSettings returns the settings of this manager that agents need.
-func jobSettings(o config.Options, userMetrics bool) wire.Settings {
-	return wire.Settings{
+// agentSettings are the settings of this manager that agents need. Fields are named and mean the same as
+// those of options.Options, whose paths are absolute. Other settings come from the environment and the
+// files of the pod.
+type agentSettings struct {
+	Dir, WatchesFile                         string
+	AnsibleRolesPath, AnsibleCollectionsPath string
+	AnsibleArgs                              string
+	DropEnv                                  []string
+	RunIdleTimeout                           time.Duration
+
+	// Chart is true if the run is that of a chart.
+	Chart bool
+	// Python proves the manager's Python environment. An agent with the same environment need not prove
+	// it again.
+	Python pyenv.Proof
+}
+
+func agentSettingsOf(o config.Options) agentSettings {
+	return agentSettings{
 		Dir: o.Dir, WatchesFile: o.WatchesFile, DropEnv: o.DropEnv,
 		AnsibleRolesPath: o.AnsibleRolesPath, AnsibleCollectionsPath: o.AnsibleCollectionsPath, AnsibleArgs: o.AnsibleArgs, RunIdleTimeout: o.RunIdleTimeout,
-		UserMetrics: userMetrics,
 	}
 }

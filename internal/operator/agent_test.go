@@ -39,7 +39,7 @@ func TestAnAgentRunsAsTheManagerWould(t *testing.T) {
 	t.Setenv(wire.EnvKey, "key")
 	settings := config.Of(options.Options{Dir: project, AnsibleArgs: "--diff", DropEnv: []string{"SECRET"}, RunIdleTimeout: time.Minute, AnsibleCollectionsPath: "collections"}, logr.Discard())
 	settings.WatchesFile = "watches.yaml"
-	made, end, err := newAgentRunner(t.Context(), wire.Assignment{Settings: jobSettings(settings, false)}, []string{"ENSIGN_USER_METRICS=url"}, logr.Discard())
+	made, end, err := newAgentRunner(t.Context(), agentSettingsOf(settings), []string{"ENSIGN_USER_METRICS=url"}, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,9 @@ func TestAnAgentThatAPersonStartsSaysWhatItIsFor(t *testing.T) {
 // A pod whose image has no chart-exec says so, and leaves nothing.
 func TestAnAgentWithoutChartExecSaysSo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	_, _, err := newAgentRunner(t.Context(), wire.Assignment{Settings: jobSettings(config.Of(options.Options{Dir: t.TempDir()}, logr.Discard()), false), Chart: []byte("{}")}, nil, logr.Discard())
+	settings := agentSettingsOf(config.Of(options.Options{Dir: t.TempDir()}, logr.Discard()))
+	settings.Chart = true
+	_, _, err := newAgentRunner(t.Context(), settings, nil, logr.Discard())
 	if err == nil || !strings.Contains(err.Error(), "chart-exec") {
 		t.Errorf("got %v", err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
-	jobs "github.com/ensign-operator/ensign/internal/jobs/backend"
-	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -51,10 +49,9 @@ func (a *ansibleBackend) connect(c *components) error {
 
 // engine returns the engine that runs the role or playbook of the watch.
 func (a *ansibleBackend) engine(w Watch) (content.Engine, error) {
-	e := a.Engine(w.Watch)
-	runs, err := a.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(a.Options, a.all.userMetrics != nil), Python: a.Proof()})
-	if runs != nil {
-		e.Runner = jobs.Beside(e.Runner, runs)
-	}
+	e, settings := a.Engine(w.Watch), agentSettingsOf(a.Options)
+	settings.Python = a.Proof()
+	var err error
+	e.Jobs, err = a.all.inJobsOf(w.Watch, settings)
 	return e, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	charts "github.com/ensign-operator/ensign/internal/chart/backend"
-	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -39,7 +38,9 @@ func (c *chartBackend) connect(all *components) error {
 
 // engine returns the engine for the releases of the watch.
 func (c *chartBackend) engine(w Watch) (content.Engine, error) {
-	runs, err := c.all.inJobsOf(w.Watch, wire.Assignment{Settings: jobSettings(c.Options, false)})
+	settings := agentSettingsOf(c.Options)
+	settings.Chart = true
+	runs, err := c.all.inJobsOf(w.Watch, settings)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,21 +16,26 @@ import (
 	jobs "github.com/ensign-operator/ensign/internal/jobs/backend"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/leadership"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// inJobsOf returns the executor of the runs of the watch, whose assignments have that in common; nil if they do
-// not execute in Jobs.
-func (c *components) inJobsOf(w watches.Watch, assignment wire.Assignment) (_ *jobs.Runner, err error) {
+// inJobsOf returns the executor of the runs of the watch, whose agents get the settings; nil if the runs do not
+// execute in Jobs.
+func (c *components) inJobsOf(w watches.Watch, settings agentSettings) (run.Executor, error) {
 	if w.Job == nil {
 		return nil, nil //nolint:nilnil // There is none.
+	}
+	encoded, err := json.Marshal(settings)
+	if err != nil {
+		return nil, fmt.Errorf("encode the settings of agents: %w", err)
 	}
 	if c.jobs == nil {
 		if c.jobs, err = c.runInJobs(); err != nil {
 			return nil, err
 		}
 	}
-	return c.jobs.Runner(w, assignment), nil
+	return c.jobs.Runner(w, wire.Common{UserMetrics: isAnsible(w) && c.userMetrics != nil, Settings: encoded}), nil
 }
 
 // defaultMaxConcurrentJobs is the default limit of concurrent runs in Jobs. They take only the

@@ -159,8 +159,8 @@ func (b *Backend) ContentPaths() []string { return b.content }
 // Close ends the server for warm runs. All runs have ended.
 func (b *Backend) Close() error { return b.warm.close() }
 
-// NewAgent returns the runner that executes one run in the pod of a Job. The manager has proved its
-// Python environment, if it is the one of the proof.
+// NewAgent returns the runner that executes one run in the pod of a Job, by Execute. The manager has proved
+// its Python environment, if it is the one of the proof.
 func NewAgent(ctx context.Context, o config.Options, proof pyenv.Proof, at process.Dirs) (*runner.Runner, error) {
 	env, err := findPython(ctx, o)
 	if err != nil {

@@ -6,6 +6,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -56,6 +58,8 @@ type Engine struct {
 	Version  content.Version
 	Defaults Defaults
 	Runner   Runner
+	// Jobs executes the runs; nil: Runner does. Runner does not implement run.Executor, because encoding all job events would slow it down.
+	Jobs run.Executor
 	// Observers get the job events of the runs. The controller tells them of start and end.
 	Observers []Observer
 }
@@ -70,11 +74,10 @@ type work struct {
 	finalizing bool
 	settings   settings
 	variables  extravars.Variables
-	execute    execution
+	// attempt and resumable are those of a run in a Job.
+	attempt   run.Attempt
+	resumable bool
 }
-
-// execution executes a run. It is Runner.Run, or Remote.RunRemote.
-type execution func(ctx context.Context, spec runner.Spec, job content.Job, observe func(jobevent.Event)) runner.Result
 
 // Prepare reads the CR's annotations and builds its variables. If either is invalid, it
 // returns why the CR is refused. A finalizer run is not refused for an invalid annotation.
@@ -87,11 +90,9 @@ func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, 
 	if w.variables, err = e.Variables(r); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, err)
 	}
-	if remote, is := e.Runner.(Remote); is {
-		return e.remoteWork(ctx, w, remote, r), nil
-	}
-	w.execute = func(ctx context.Context, spec runner.Spec, _ content.Job, observe func(jobevent.Event)) runner.Result {
-		return e.Runner.Run(ctx, spec, observe)
+	if e.Jobs != nil {
+		w.attempt = w.attemptOf(r)
+		w.resumable = e.Jobs.IsResumable(ctx, w.uid, w.attempt)
 	}
 	return w, nil
 }
@@ -134,24 +135,28 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if err != nil {
 		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("encode the variables: %w", err))}
 	}
-	result := w.execute(ctx, w.spec(job, vars), job, func(event jobevent.Event) {
+	spec, observe := w.spec(job, vars), func(event jobevent.Event) {
 		if event.Kind == jobevent.TaskStart {
 			job.Working(event.TaskName())
 		}
 		for _, o := range w.engine.Observers {
 			o.JobEvent(job.Run, event)
 		}
-	})
-	if result.Outcome.Verdict == content.Succeeded {
-		result.Outcome.Message = "Ansible-runner exited successfully" // The base image says so. Scripts look for it.
 	}
-	account := result.Summary.Account(result.Start())
-	if result.Remote { // An earlier manager may have begun it.
-		account.Duration = max(0, result.Ended.Sub(result.Started)) // The clocks of two machines.
+	if w.engine.Jobs != nil {
+		return w.runInJob(ctx, job, spec, observe)
+	}
+	ran := w.engine.Runner.Run(ctx, spec, observe)
+	return w.result(ran.Outcome, ran.Summary, ran.Start())
+}
+
+// result returns the result of a run that was started in this way.
+func (w *work) result(outcome content.Outcome, summary jobevent.Summary, start string) content.Result {
+	if outcome.Verdict == content.Succeeded {
+		outcome.Message = "Ansible-runner exited successfully" // The base image says so. Scripts look for it.
 	}
 	return content.Result{
-		Outcome: result.Outcome, Detached: result.Detached, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,
-		Counts: Counts(result.Summary), Account: account,
+		Outcome: outcome, Version: w.engine.Version, RequeueAfter: summary.RequeueAfter, Counts: Counts(summary), Account: summary.Account(start),
 	}
 }
 
@@ -182,5 +187,11 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 // Digest implements content.Engine.
 func (e *Engine) Digest() string { return e.ContentDigest }
 
-// Remove deletes the files that runs of the CR left on disk.
-func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
+// Remove deletes the Job of the CR, and the files that runs left on disk, also before the watch had
+// executor: job.
+func (e *Engine) Remove(uid string) error {
+	if e.Jobs == nil {
+		return e.Runner.Remove(uid)
+	}
+	return errors.Join(e.Jobs.Remove(uid), e.Runner.Remove(uid))
+}

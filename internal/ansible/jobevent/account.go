@@ -6,12 +6,11 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// How a run of Ansible is started: by a new interpreter, forked from one that has imported
-// Ansible, or in a Job.
+// How a run of Ansible is started on this machine: by a new interpreter, or forked from one that has
+// imported Ansible.
 const (
 	StartCold = "cold"
 	StartWarm = "warm"
-	StartJob  = "job"
 )
 
 // Account returns the numbers of a run for the log and the metrics. start is how the run was started.

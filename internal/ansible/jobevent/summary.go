@@ -73,6 +73,14 @@ type Refusal struct {
 	Near []string
 }
 
+// Counts returns the summary without its texts, in less than 1 KiB.
+func (s *Summary) Counts() Summary {
+	return Summary{
+		StatsSeen: s.StatsSeen, OK: s.OK, Changed: s.Changed, Skipped: s.Skipped, Failures: s.Failures, Unreachable: s.Unreachable, Rescued: s.Rescued, Ignored: s.Ignored,
+		Lost: s.Lost, Hosts: s.Hosts, Plays: s.Plays, Unmatched: s.Unmatched, Completion: s.Completion, RequeueAfter: s.RequeueAfter,
+	}
+}
+
 // started reports whether a play started on a host. Ansible's statistics leave out hosts
 // without a result, so the events of plays count too.
 func (s *Summary) started() bool { return s.Hosts > 0 || s.Plays > 0 }

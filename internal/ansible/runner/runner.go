@@ -101,25 +101,18 @@ type Spec struct {
 type Result struct {
 	Outcome content.Outcome
 	Summary jobevent.Summary
-	// Started and Ended are when the run did; of one that was executed elsewhere, as Run saw it, or, if
-	// an earlier manager began it, as the API server did.
+	// Started and Ended are when the run did.
 	Started, Ended time.Time
 	// Warm is true if the run was a warm run.
 	Warm bool
-	// Remote is true if the run executed outside of this process, and Detached if it may still do.
-	Remote, Detached bool
 }
 
 // Start returns how the run was started, as the metrics count it.
 func (r *Result) Start() string {
-	switch {
-	case r.Remote:
-		return jobevent.StartJob
-	case r.Warm:
+	if r.Warm {
 		return jobevent.StartWarm
-	default:
-		return jobevent.StartCold
 	}
+	return jobevent.StartCold
 }
 
 // Run executes the spec and returns after the last process of the run has ended. When ctx

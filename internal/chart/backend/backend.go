@@ -1,5 +1,5 @@
 // Package backend makes the parts by which one manager runs charts: the runner of chart-exec, the ledger
-// of releases and the keys of their seals, and the executor of orders in Jobs. Package operator calls it.
+// of releases and the keys of their seals. Package operator calls it.
 package backend
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/jobs/executor"
 	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -73,14 +73,13 @@ func (b *Backend) Connect(h Host) (err error) {
 }
 
 // Engine returns the engine for the releases of the watch. jobs executes the orders; nil: this process does.
-func (b *Backend) Engine(w watches.Watch, jobs *executor.Runner) (*engine.Engine, error) {
-	var runs engine.Runner = local{b.runner}
-	if jobs != nil {
-		runs = inJobs{local{b.runner}, jobs}
-	}
-	made, err := engine.New(w, runs, b.host.Mapper, b.keys, b.host.Records.ledger)
+func (b *Backend) Engine(w watches.Watch, jobs run.Executor) (*engine.Engine, error) {
+	made, err := engine.New(w, local{b.runner}, b.host.Mapper, b.keys, b.host.Records.ledger)
 	if err != nil {
 		return nil, err
+	}
+	if jobs != nil {
+		made.Executor = jobs
 	}
 	made.Recorder, made.SuppressOverrides = b.host.Recorder, b.Options.SuppressOverrideValues
 	if w.WatchDependentResources {
@@ -98,6 +97,9 @@ func NewEngine(o config.Options, w watches.Watch, mapper meta.RESTMapper, at pro
 	}
 	return engine.New(w, local{runs}, mapper, seal.Temporary(), &ledger.Store{})
 }
+
+// NewAgent returns the runner that carries out one order in the pod of a Job, by Execute.
+func NewAgent(o config.Options, at process.Dirs) (*runner.Runner, error) { return newRunner(o, at) }
 
 // local adds to a runner the removal of run directories.
 type local struct{ *runner.Runner }

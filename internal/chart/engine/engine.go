@@ -19,16 +19,17 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/ledger"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
-	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/chart/values"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Runner carries out orders and keeps a directory for each CR.
 type Runner interface {
-	Run(ctx context.Context, spec runner.Spec) content.Outcome
+	// Execute is a run.Program for the runs that runner.Spec.Portable returns.
+	Execute(ctx context.Context, spec run.Spec, emit func(event []byte)) run.Result
 	Remove(uid string) error
 	// Evaluate is a values.Evaluate.
 	Evaluate(texts []string) ([]order.Evaluated, error)
@@ -38,6 +39,9 @@ type Runner interface {
 type Engine struct {
 	Watch  watches.Watch
 	Runner Runner
+	// Executor executes the orders that change the cluster. New sets it to Runner's Execute. A release is looked
+	// at, and its drift repaired, in this process.
+	Executor run.Executor
 	// Mapper finds the resources of kinds.
 	Mapper meta.RESTMapper
 	// Recorder gets an Event for each value of overrideValues before an installation or
@@ -74,7 +78,7 @@ func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys, l *le
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, ledger: l, values: source, overrides: overrides, now: time.Now}, nil
+	return &Engine{Watch: watch, Runner: r, Executor: run.Program(r.Execute), Mapper: mapper, keys: keys, ledger: l, values: source, overrides: overrides, now: time.Now}, nil
 }
 
 // work is a release as its CR wants it.
@@ -102,7 +106,7 @@ type work struct {
 	looked *found
 
 	valueSources
-	remote remote
+	execution execution
 }
 
 // settings are the settings in a CR's annotations.
@@ -185,7 +189,7 @@ func (e *Engine) readSettings(annotations map[string]string) (s settings, err er
 
 // Settled reports whether the release is as the CR wants it and nothing has drifted.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if w.fault != nil || w.name == "" || w.remote.earlier {
+	if w.fault != nil || w.name == "" || w.execution.earlier {
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
@@ -214,7 +218,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		result = w.run(ctx, job)
 	}
 	result = w.hide(result)
-	result.Detached, result.Account = w.remote.ran.Detached, w.remote.ran.Account
+	result.Detached, result.Account = w.execution.detached, w.execution.account
 	if w.values != nil {
 		result.Version = w.values.ChartVersion()
 	}
@@ -263,10 +267,10 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	switch {
 	case w.finalizing:
 		return w.finalize(ctx, job, found)
-	case w.requested && !w.remote.resumed && (found.State == release.InSync || found.State == release.Drifted):
+	case w.requested && !w.execution.resumed && (found.State == release.InSync || found.State == release.Drifted):
 		return w.renew(ctx, job, found)
 	case found.State == release.InSync:
-		if w.remote.resumed {
+		if w.execution.resumed {
 			w.log(ctx).Info(done(found.last()), "revision", found.last().Version)
 		}
 		return w.deployed(found)
@@ -358,5 +362,5 @@ func (e *Engine) Remove(uid string) error {
 	e.finished.forget(uid)
 	e.messages.forget(uid)
 	e.ledger.Forget(uid)
-	return e.Runner.Remove(uid)
+	return errors.Join(e.Executor.Remove(uid), e.Runner.Remove(uid)) // A manager may have files of before its runs execute in Jobs.
 }

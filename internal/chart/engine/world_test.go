@@ -34,6 +34,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -257,8 +258,12 @@ func merge(live, applied map[string]any) map[string]any {
 	return merged
 }
 
-// Run implements Runner: it is a chart-exec.
-func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
+// Execute implements Runner: it is a chart-exec.
+func (w *world) Execute(_ context.Context, portable run.Spec, _ func([]byte)) run.Result {
+	spec, err := runner.Decode(portable)
+	if err != nil {
+		w.t.Error(err)
+	}
 	o := spec.Order
 	w.orders = append(w.orders, o)
 	switch {
@@ -282,7 +287,7 @@ func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
 		}
 		w.seal(r)
 	}
-	return w.outcome
+	return run.Result{Outcome: w.outcome}
 }
 
 // Remove implements Runner.

@@ -16,35 +16,50 @@ func TestAnOrderIsCarriedOutElsewhereAsHere(t *testing.T) {
 	spec := someSpec(nil)
 	spec.Order.Values = map[string]any{"whole": whole, "texts": []any{"a", 1.5}}
 	spec.Hidden = values.NewMask("correct horse", map[string]any{"port": int64(4_000_123)})
-	text, err := spec.Encode()
+	portable, err := spec.Portable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode(text)
+	got, err := Decode(portable)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Order.Values["whole"] != whole || got.Order.Action != order.Install || !slices.Equal(got.Order.Values["texts"].([]any), []any{"a", 1.5}) {
+	if got.Order.Values["whole"] != whole || got.Order.Action != order.Install || !slices.Equal(got.Order.Values["texts"].([]any), []any{"a", 1.5}) || got.UID != spec.UID || got.Timeout != spec.Timeout {
 		t.Errorf("got the order %+v", got.Order)
 	}
-	got.UID, got.ID, got.Working = "uid-1", "run-1", func(string) {}
-	outcome := newRunner(t, "betrayal").Run(t.Context(), got)
+	var told []string
+	spec.Working, spec.Left = func(step string) { told = append(told, "working "+step) }, func(what string) { told = append(told, "left "+what) }
+	result := newRunner(t, "betrayal").Execute(t.Context(), portable, spec.Hear)
+	if result.Started.IsZero() || result.Ended.IsZero() || !slices.Equal(told, []string{"working install"}) {
+		t.Errorf("got %+v, and was told %q", result, told)
+	}
+	spec.Hear([]byte("{}"))
+	spec.Hear([]byte("nonsense"))
+	spec.Hear([]byte(`{"left":"ConfigMap a/b"}`))
+	if !slices.Equal(told, []string{"working install", "left ConfigMap a/b"}) {
+		t.Errorf("was told %q", told)
+	}
+	outcome := result.Outcome
 	if outcome.Verdict != content.Failed || strings.Contains(outcome.Message, "correct") || strings.Contains(outcome.Message, "4000123") || strings.Count(outcome.Message, "(redacted)") != 2 {
 		t.Errorf("got %+v", outcome)
 	}
 }
 
 func TestAnOrderWithoutSecretsAndOneThatCannotBeRead(t *testing.T) {
-	text, err := someSpec(nil).Encode()
+	portable, err := someSpec(nil).Portable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Decode(text); err != nil || got.Hidden != nil || got.Hidden.Text("a") != "a" {
+	if got, err := Decode(portable); err != nil || got.Hidden != nil || got.Hidden.Text("a") != "a" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, text := range []string{"", "[]", `{"Order":[]}`, `{"Hidden":{}}`} {
-		if _, err := Decode([]byte(text)); err == nil {
+		portable.Payload = []byte(text)
+		if _, err := Decode(portable); err == nil {
 			t.Errorf("%q is taken for an order", text)
+		}
+		if got := (&Runner{}).Execute(t.Context(), portable, func([]byte) {}); got.Outcome.Reason != content.ReasonRunnerCrashed || got.Ended.IsZero() {
+			t.Errorf("%q comes to %+v", text, got)
 		}
 	}
 }

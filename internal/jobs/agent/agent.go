@@ -16,10 +16,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
-	"github.com/ensign-operator/ensign/pkg/content"
+	"github.com/ensign-operator/ensign/internal/run"
 )
 
 const (
@@ -31,15 +29,10 @@ const (
 	relayPatience = time.Minute
 	// drainTimeout is how long after the run a manager may be away while the agent sends the rest.
 	drainTimeout = time.Minute
-	// maxAnswer bounds the assignment. It has the run's variables: a CR of at most 1.5 MiB and
-	// the watch's vars.
+	// maxAnswer bounds the assignment. Its payload has the run's values: a CR of at most 1.5 MiB and
+	// the watch's own.
 	maxAnswer = 64 << 20
 )
-
-// Runner executes the run.
-type Runner interface {
-	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
-}
 
 // Options are the settings of an agent. All are required.
 type Options struct {
@@ -47,10 +40,10 @@ type Options struct {
 	Addresses, PublicKey string
 	// TokenFile has the service account token, and TerminationFile takes the termination message.
 	TokenFile, TerminationFile string
-	// NewRunner makes the runner of the run, with further variables for it. close is called after
-	// the run.
-	NewRunner func(ctx context.Context, a wire.Assignment, environ []string) (r Runner, closeRunner func() error, err error)
-	Logger    logr.Logger
+	// NewProgram makes the program that executes the run, with further variables for it. closeProgram is
+	// called after the run.
+	NewProgram func(ctx context.Context, a wire.Assignment, environ []string) (program run.Program, closeProgram func() error, err error)
+	Logger     logr.Logger
 
 	// brief makes the time after a TERM shorter, for tests.
 	brief bool
@@ -175,33 +168,29 @@ func (a *agent) execute(ctx context.Context, assignment wire.Assignment) error {
 
 // run executes the run. If the run cannot begin, the reason is its result.
 func (a *agent) run(ctx context.Context, assignment wire.Assignment) wire.Result {
-	log := a.options.Logger.WithValues("run", assignment.Spec.ID, "cr", assignment.Spec.CR)
-	result := wire.Result{RunID: assignment.Spec.ID, Started: time.Now()}
+	spec := assignment.Spec
+	log := a.options.Logger.WithValues("run", spec.ID, "cr", spec.CR)
 	fail := func(err error) wire.Result {
-		result.Outcome, result.Ended = *content.Refusal(content.ReasonRunnerCrashed, err), time.Now()
 		log.Info("the run cannot begin", "reason", err.Error())
-		return result
+		return wire.Result{RunID: spec.ID, Result: run.Failed(err)}
 	}
 	relay, err := startRelay(client{a.managers, relayPatience}, assignment, a.options.Logger)
 	if err != nil {
 		return fail(err)
 	}
 	defer func() { _ = relay.close() }()
-	r, closeRunner, err := a.options.NewRunner(ctx, assignment, relay.environ)
+	program, closeProgram, err := a.options.NewProgram(ctx, assignment, relay.environ)
 	if err != nil {
 		return fail(err)
 	}
-	spec := assignment.Spec
-	spec.Kubeconfig, spec.Cold = relay.kubeconfig, true
+	spec.Kubeconfig = relay.kubeconfig
 	log.Info("run started", "watch", spec.Watch)
-	ran := r.Run(logr.NewContext(ctx, log), spec, func(e jobevent.Event) { a.queue.put(ctx, e) })
-	if err := closeRunner(); err != nil {
+	ran := program(logr.NewContext(ctx, log), spec, func(event []byte) { a.queue.put(ctx, event) })
+	if err := closeProgram(); err != nil {
 		log.Info("could not remove the files of the run", "reason", err.Error())
 	}
 	log.Info("run ended", "verdict", ran.Outcome.Verdict, "reason", ran.Outcome.Reason)
-	result.Outcome, result.Summary, result.Started, result.Ended = ran.Outcome, ran.Summary, ran.Started, ran.Ended
-	result.Events = a.queue.last()
-	return result
+	return wire.Result{RunID: spec.ID, Result: ran, Events: a.queue.last()}
 }
 
 // writeTermination writes the termination message, in case no manager comes back before the pod ends.

@@ -3,11 +3,8 @@ package agent
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"strconv"
 	"sync"
-
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 const (
@@ -20,7 +17,7 @@ const (
 // queue has the events that no manager has acknowledged yet, in order.
 type queue struct {
 	mu      sync.Mutex
-	events  [][]byte // as JSON
+	events  [][]byte // each is JSON
 	bytes   int
 	first   int64 // the number of events[0], or of the next event
 	changed chan struct{}
@@ -28,18 +25,12 @@ type queue struct {
 
 func newQueue() *queue { return &queue{first: 1, changed: make(chan struct{})} }
 
-// put adds a sanitized event. It waits for room until ctx ends; then it drops the event and all later
-// ones.
-func (q *queue) put(ctx context.Context, e jobevent.Event) {
-	e.Stdout, e.Result = "", jobevent.Sanitize(e.Result)
-	encoded, err := json.Marshal(e)
-	if err != nil {
-		return // It came from JSON.
-	}
+// put adds an event. It waits for room until ctx ends; then it drops the event and all later ones.
+func (q *queue) put(ctx context.Context, event []byte) {
 	for {
 		q.mu.Lock()
-		if q.bytes == 0 || q.bytes+len(encoded) <= maxQueued {
-			q.events, q.bytes = append(q.events, encoded), q.bytes+len(encoded)
+		if q.bytes == 0 || q.bytes+len(event) <= maxQueued {
+			q.events, q.bytes = append(q.events, event), q.bytes+len(event)
 			q.wake()
 			q.mu.Unlock()
 			return

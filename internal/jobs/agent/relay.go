@@ -58,7 +58,7 @@ func startRelay(managers client, assignment wire.Assignment, log logr.Logger) (*
 		return nil, errors.Join(err, listener.Close())
 	}
 	r.serve(certificate.Listener(listener), only(token, forwardTo(wire.APIPath, managers, assignment.Session, log)), log)
-	if !assignment.Settings.UserMetrics {
+	if !assignment.UserMetrics {
 		return r, nil
 	}
 	open, err := net.Listen("tcp", net.JoinHostPort(loopback.IP, userMetricsPort))

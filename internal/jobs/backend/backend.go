@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,12 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/jobs/executor"
 	"github.com/ensign-operator/ensign/internal/jobs/identity"
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -102,29 +101,11 @@ func New(h Host) (*Backend, error) {
 // Server returns the server of the agents.
 func (b *Backend) Server() *manager.Server { return b.server.Server() }
 
-// Runner executes the runs of one watch in Jobs.
-type Runner = executor.Runner
-
-// Runner returns the Runner of a watch, whose assignments have this one in common.
-func (b *Backend) Runner(w watches.Watch, assignment wire.Assignment) *Runner {
+// Runner returns the executor of the runs of a watch, whose assignments have this in common.
+func (b *Backend) Runner(w watches.Watch, common wire.Common) run.Executor {
 	source := b.source
 	source.Watch, source.Timeout = *w.Job, w.Timeout
-	return &Runner{Executor: b.Executor, Source: source, ManageStatus: w.ManageStatus, Assignment: assignment}
-}
-
-// Beside returns the Runner for roles and playbooks. A manager that ran them itself before, by local, has
-// left files.
-func Beside(local engine.Runner, jobs *Runner) engine.Remote { return remote{jobs, local} }
-
-type remote struct {
-	*Runner
-
-	local engine.Runner
-}
-
-// Remove implements engine.Runner.
-func (r remote) Remove(uid string) error {
-	return errors.Join(r.Runner.Remove(uid), r.local.Remove(uid))
+	return &executor.Runner{Executor: b.Executor, Source: source, ManageStatus: w.ManageStatus, Common: common}
 }
 
 // ownPod returns the pod of this manager; nil outside of a cluster.

@@ -1,13 +1,13 @@
-// Package executor runs content in Jobs: it is an engine.Remote for the watches with executor: job,
-// and has the running runs for package serve.
+// Package executor runs content in Jobs: it has a run.Executor for each watch with executor: job, and the
+// running runs for package serve.
 //
 // A run is a Job with the name of the CR's UID, so that its creation is the first lock: of two
 // managers one creates it, and the other finds it. The pod that claims the Job is the second lock,
-// because Kubernetes may start two pods. RunRemote
+// because Kubernetes may start two pods. Run
 //
 //   - creates the Job, or goes on with one that an earlier manager has left for the same request
 //     (obtain.go),
-//   - follows it and its pod, says what it waits for, and takes job events and the result from the
+//   - follows it and its pod, says what it waits for, and takes events and the result from the
 //     agent in the pod (run.go),
 //   - evaluates Kubernetes' status of a pod that ends without a result (evaluate.go),
 //   - leaves the Job to the next manager if this one stops, or removes it and waits until its pod is

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -170,23 +170,23 @@ func TestTheFateOfAJobThatIsThere(t *testing.T) {
 	for why, test := range map[string]struct {
 		annotations, rest string
 		labels            string
-		attempt           engine.Attempt
+		attempt           run.Attempt
 		unmanaged         bool
 		want              existingJob
 	}{
-		"live, and what is asked for":                {attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
-		"finished, and its result is not written":    {rest: finishedNow, attempt: engine.Attempt{Request: "r", Interrupted: true}, want: adopt},
-		"finished, and its result is written":        {rest: finishedNow, attempt: engine.Attempt{Request: "r"}, want: remove},
-		"live, although the status shows no run":     {attempt: engine.Attempt{Request: "r"}, want: remove},
-		"its own, whose creation seemed to fail":     {attempt: engine.Attempt{Request: "r"}, annotations: "ensign.io/run-id: mine", want: adopt},
-		"claimed, for something else":                {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", want: waitFor},
-		"for something else, before it began":        {attempt: engine.Attempt{Request: "s", Interrupted: true}, want: remove},
-		"for something else, and finished":           {attempt: engine.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", rest: finishedNow, want: remove},
-		"a finalizer does not wait":                  {attempt: engine.Attempt{Request: "s", Interrupted: true, Finalizing: true}, annotations: "ensign.io/claimed-by: p", want: remove},
-		"being deleted":                              {attempt: engine.Attempt{Request: "r", Interrupted: true}, rest: "metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}", want: remove},
-		"of another operator":                        {attempt: engine.Attempt{Request: "r", Interrupted: true}, labels: "other", want: remove},
-		"live, of a kind without managed status":     {attempt: engine.Attempt{Request: "r"}, unmanaged: true, want: adopt},
-		"finished, of a kind without managed status": {attempt: engine.Attempt{Request: "r"}, unmanaged: true, rest: finishedNow, want: remove},
+		"live, and what is asked for":                {attempt: run.Attempt{Request: "r", Interrupted: true}, want: adopt},
+		"finished, and its result is not written":    {rest: finishedNow, attempt: run.Attempt{Request: "r", Interrupted: true}, want: adopt},
+		"finished, and its result is written":        {rest: finishedNow, attempt: run.Attempt{Request: "r"}, want: remove},
+		"live, although the status shows no run":     {attempt: run.Attempt{Request: "r"}, want: remove},
+		"its own, whose creation seemed to fail":     {attempt: run.Attempt{Request: "r"}, annotations: "ensign.io/run-id: mine", want: adopt},
+		"claimed, for something else":                {attempt: run.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", want: waitFor},
+		"for something else, before it began":        {attempt: run.Attempt{Request: "s", Interrupted: true}, want: remove},
+		"for something else, and finished":           {attempt: run.Attempt{Request: "s", Interrupted: true}, annotations: "ensign.io/claimed-by: p", rest: finishedNow, want: remove},
+		"a finalizer does not wait":                  {attempt: run.Attempt{Request: "s", Interrupted: true, Finalizing: true}, annotations: "ensign.io/claimed-by: p", want: remove},
+		"being deleted":                              {attempt: run.Attempt{Request: "r", Interrupted: true}, rest: "metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}", want: remove},
+		"of another operator":                        {attempt: run.Attempt{Request: "r", Interrupted: true}, labels: "other", want: remove},
+		"live, of a kind without managed status":     {attempt: run.Attempt{Request: "r"}, unmanaged: true, want: adopt},
+		"finished, of a kind without managed status": {attempt: run.Attempt{Request: "r"}, unmanaged: true, rest: finishedNow, want: remove},
 	} {
 		t.Run(why, func(t *testing.T) {
 			job := parsed[batchv1.Job](t, test.rest+"\n")

@@ -16,12 +16,10 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -134,32 +132,27 @@ func (x *Executor) Remove(uid string) {
 	}
 }
 
-// Runner executes the runs of one watch. It implements engine.Remote.
+// Runner executes the runs of one watch. It is a run.Executor.
 type Runner struct {
 	*Executor
 
 	Source template.Source
 	// ManageStatus is the watch's.
 	ManageStatus bool
-	// Assignment is the common part of all assignments.
-	Assignment wire.Assignment
+	// Common is the common part of all assignments.
+	Common wire.Common
 }
 
-var _ engine.Remote = &Runner{}
+var _ run.Executor = &Runner{}
 
-// Run implements engine.Runner.
-func (x *Runner) Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result {
-	return x.RunRemote(ctx, spec, engine.Attempt{}, observe)
-}
-
-// Remove implements engine.Runner.
+// Remove implements run.Executor.
 func (x *Runner) Remove(uid string) error {
 	x.Executor.Remove(uid)
 	return nil
 }
 
-// IsResumable implements engine.Remote.
-func (x *Runner) IsResumable(ctx context.Context, uid string, attempt engine.Attempt) bool {
+// IsResumable implements run.Executor.
+func (x *Runner) IsResumable(ctx context.Context, uid string, attempt run.Attempt) bool {
 	if !x.waitUntilKnown(ctx) {
 		return false
 	}
@@ -167,7 +160,7 @@ func (x *Runner) IsResumable(ctx context.Context, uid string, attempt engine.Att
 	return err == nil && x.forExisting(job, attempt, "") != remove
 }
 
-// ResultStored implements engine.Remote.
+// ResultStored implements run.Executor.
 func (x *Runner) ResultStored(uid string) {
 	x.mu.Lock()
 	job, has := x.ended[uid]
@@ -181,7 +174,7 @@ func (x *Runner) ResultStored(uid string) {
 	}
 }
 
-// Terminate implements engine.Remote.
+// Terminate implements run.Executor.
 func (x *Runner) Terminate(ctx context.Context, uid string) error {
 	if !x.waitUntilKnown(ctx) {
 		return context.Cause(ctx)
@@ -197,10 +190,10 @@ func (x *Runner) Terminate(ctx context.Context, uid string) error {
 	return x.removeAndWait(ctx, job)
 }
 
-// RunRemote implements engine.Remote.
-func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) runner.Result {
-	began, result := time.Now(), runner.Result{Remote: true}
-	if r, err := x.newRun(spec, attempt, observe); err != nil {
+// Run implements run.Executor.
+func (x *Runner) Run(ctx context.Context, spec run.Spec, attempt run.Attempt, emit func(event []byte)) run.Result {
+	began, result := time.Now(), run.Result{Remote: true}
+	if r, err := x.newRun(spec, attempt, emit); err != nil {
 		result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, err)
 	} else if job, err := x.obtain(ctx, r); err != nil {
 		result.Outcome, result.Detached = x.notBegun(ctx, err)
@@ -214,9 +207,8 @@ func (x *Runner) RunRemote(ctx context.Context, spec runner.Spec, attempt engine
 	return result
 }
 
-// HasEarlier reports whether there may be an earlier run of the CR. It waits until the Jobs are known,
-// or ctx ends.
-func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt engine.Attempt) bool {
+// HasEarlier implements run.Executor.
+func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt run.Attempt) bool {
 	x.waitUntilKnown(ctx)
 	name := template.Name(uid)
 	job, err := x.jobList.Jobs(x.namespace).Get(name)
@@ -228,12 +220,11 @@ func (x *Runner) HasEarlier(ctx context.Context, uid string, attempt engine.Atte
 	return attempt.Interrupted || !finished(job) && x.concluded[uid] != job.UID
 }
 
-// Resume returns when nothing of an earlier run of the CR executes any more, with its result if its
-// request was the same, else nil; then there is no Job and no pod of the CR. It has no assignment: it
-// ends a run that has not begun.
-func (x *Runner) Resume(ctx context.Context, spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) *runner.Result {
-	result := runner.Result{Remote: true}
-	r, err := x.newRun(spec, attempt, observe)
+// Resume implements run.Executor. If it returns nil, there is no Job and no pod of the CR. It has no
+// assignment: it ends a run that has not begun.
+func (x *Runner) Resume(ctx context.Context, spec run.Spec, attempt run.Attempt, emit func(event []byte)) *run.Result {
+	result := run.Result{Remote: true}
+	r, err := x.newRun(spec, attempt, emit)
 	if err == nil {
 		r.resumes = true
 		var job *batchv1.Job
@@ -266,7 +257,7 @@ func canceled(message string) content.Outcome {
 }
 
 // follow serves the run in the Job until its end, or until ctx ends.
-func (x *Runner) follow(ctx context.Context, r *jobRun, job *batchv1.Job) runner.Result {
+func (x *Runner) follow(ctx context.Context, r *jobRun, job *batchv1.Job) run.Result {
 	r.setJob(job)
 	x.mu.Lock()
 	x.live[job.UID] = r

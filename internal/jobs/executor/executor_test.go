@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,12 +22,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -79,11 +78,11 @@ func (b *bench) manager(ctx context.Context) *Runner {
 }
 
 // begin starts a run of the CR u and returns the channel of its result.
-func (b *bench) begin(ctx context.Context, x *Runner, attempt engine.Attempt, id string) <-chan runner.Result {
+func (b *bench) begin(ctx context.Context, x *Runner, attempt run.Attempt, id string) <-chan run.Result {
 	attempt.Located = func(place, waits string) { b.placed <- place + "|" + waits }
-	result := make(chan runner.Result, 1)
+	result := make(chan run.Result, 1)
 	go func() {
-		result <- x.RunRemote(ctx, runner.Spec{UID: "u", ID: id, CR: "tenant/cr", Kubeconfig: []byte(kubeconfig)}, attempt, func(e jobevent.Event) { b.events = append(b.events, e.Task) })
+		result <- x.Run(ctx, run.Spec{UID: "u", ID: id, CR: "tenant/cr", Kubeconfig: []byte(kubeconfig)}, attempt, func(event []byte) { b.events = append(b.events, string(event)) })
 	}()
 	return result
 }
@@ -128,28 +127,31 @@ func (b *bench) mustClaim(x *Runner, job *batchv1.Job, pod types.UID) (wire.Assi
 	return assignment, live
 }
 
-func tasks(names ...string) []jobevent.Event {
-	var all []jobevent.Event
+func tasks(names ...string) []json.RawMessage {
+	var all []json.RawMessage
 	for _, name := range names {
-		all = append(all, jobevent.Event{Task: name})
+		all = append(all, json.RawMessage(name))
 	}
 	return all
 }
 
 // end waits for the result.
-func (b *bench) end(result <-chan runner.Result) runner.Result {
+func (b *bench) end(result <-chan run.Result) run.Result {
 	b.Helper()
 	select {
 	case r := <-result:
 		return r
 	case <-time.After(scratch.WaitTimeout):
 		b.Fatal("the run does not end")
-		return runner.Result{}
+		return run.Result{}
 	}
 }
 
 func success(id string, events int64) wire.Result {
-	return wire.Result{RunID: id, Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful, Message: "done"}, Ended: time.Unix(1, 0), Events: events}
+	return wire.Result{
+		RunID: id, Events: events,
+		Result: run.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful, Message: "done"}, Ended: time.Unix(1, 0)},
+	}
 }
 
 // pod makes or changes the pod of the Job.
@@ -184,7 +186,7 @@ func (b *bench) noJob() {
 func TestARunInAJob(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
-	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(x)
 	assignment, live := b.mustClaim(x, job, "pod-1")
 	if assignment.Spec.UID != "u" || assignment.Namespace != "tenant" || assignment.Spec.Kubeconfig != nil || live.ProxyToken() != "of-the-grant" {
@@ -249,7 +251,7 @@ func TestTheNextManagerAdoptsALiveRun(t *testing.T) {
 	b := newBench(t)
 	first, stop := context.WithCancel(t.Context())
 	old := b.manager(first)
-	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(first, old, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(old)
 	_, live := b.mustClaim(old, job, "pod-1")
 	if _, err := live.Events(t.Context(), 1, tasks("a")); err != nil {
@@ -263,8 +265,8 @@ func TestTheNextManagerAdoptsALiveRun(t *testing.T) {
 		t.Error("a manager that stops took events")
 	}
 	next := b.manager(t.Context())
-	attempt := engine.Attempt{Request: "r", Interrupted: true}
-	if !next.IsResumable(t.Context(), "u", attempt) || next.IsResumable(t.Context(), "u", engine.Attempt{Request: "r"}) || next.IsResumable(t.Context(), "v", attempt) {
+	attempt := run.Attempt{Request: "r", Interrupted: true}
+	if !next.IsResumable(t.Context(), "u", attempt) || next.IsResumable(t.Context(), "u", run.Attempt{Request: "r"}) || next.IsResumable(t.Context(), "v", attempt) {
 		t.Error("it does not say which runs are live")
 	}
 	result = b.begin(t.Context(), next, attempt, "run-2")
@@ -297,13 +299,13 @@ func TestAnotherRunIsOutlivedAndItsResultDropped(t *testing.T) {
 	b := newBench(t)
 	first, stop := context.WithCancel(t.Context())
 	old := b.manager(first)
-	result := b.begin(first, old, engine.Attempt{Request: "old"}, "run-1")
+	result := b.begin(first, old, run.Attempt{Request: "old"}, "run-1")
 	job := b.job(old)
 	b.mustClaim(old, job, "pod-1")
 	stop()
 	b.end(result)
 	x := b.manager(t.Context())
-	result = b.begin(t.Context(), x, engine.Attempt{Request: "new", Interrupted: true}, "run-2")
+	result = b.begin(t.Context(), x, run.Attempt{Request: "new", Interrupted: true}, "run-2")
 	b.job(x)
 	_, live := b.mustClaim(x, job, "pod-1")
 	if err := live.Result(t.Context(), success("run-1", 0)); err != nil {
@@ -316,7 +318,7 @@ func TestAnotherRunIsOutlivedAndItsResultDropped(t *testing.T) {
 		return nil
 	})
 	_, live = b.mustClaim(x, job, "pod-2")
-	if err := live.Result(t.Context(), wire.Result{RunID: "run-2", Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed}, Ended: time.Unix(1, 0)}); err != nil {
+	if err := live.Result(t.Context(), wire.Result{RunID: "run-2", Result: run.Result{Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed}, Ended: time.Unix(1, 0)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.end(result); got.Outcome.Verdict != content.Failed {
@@ -328,7 +330,7 @@ func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
 	ctx, end := context.WithCancelCause(t.Context())
-	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(ctx, x, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(x)
 	b.pod(job, "pod-1", "{phase: Running}")
 	_, live := b.mustClaim(x, job, "pod-1")
@@ -340,7 +342,7 @@ func TestARunThatIsNotWantedIsEndedAndItsEndWaitedFor(t *testing.T) {
 	if _, err := live.Events(said, 1, tasks("last")); err != nil {
 		t.Errorf("the agent is kept from ending: %v", err)
 	}
-	if err := live.Result(said, wire.Result{RunID: "run-1", Outcome: canceled("TERM"), Events: 1}); err != nil {
+	if err := live.Result(said, wire.Result{RunID: "run-1", Result: run.Result{Outcome: canceled("TERM")}, Events: 1}); err != nil {
 		t.Errorf("the agent is kept from ending: %v", err)
 	}
 	select {
@@ -393,7 +395,7 @@ func TestARunThatCannotBeEndedFails(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
 	ctx, end := context.WithCancelCause(t.Context())
-	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(ctx, x, run.Attempt{Request: "r"}, "run-1")
 	b.job(x)
 	b.forbid()
 	end(fmt.Errorf("deleted: %w", content.ErrUnwanted))
@@ -421,7 +423,7 @@ func TestADeletionThatMeetsAConflictIsRepeated(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
 	ctx, end := context.WithCancelCause(t.Context())
-	result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(ctx, x, run.Attempt{Request: "r"}, "run-1")
 	b.job(x)
 	conflicts := 2
 	b.client.PrependReactor("delete", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -446,7 +448,7 @@ func TestWhatIsLeftIsEnded(t *testing.T) {
 	}
 	first, stop := context.WithCancel(t.Context())
 	old := b.manager(first)
-	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(first, old, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(old)
 	stop()
 	b.end(result)
@@ -472,11 +474,11 @@ func TestWhatIsLeftIsEnded(t *testing.T) {
 func TestAPodThatIsEndedByKubernetesFails(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
-	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(x)
 	b.pod(job, "pod-1", "{phase: Running}")
 	_, live := b.mustClaim(x, job, "pod-1")
-	ended := wire.Result{RunID: "run-1", Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Ended: time.Unix(1, 0)}
+	ended := wire.Result{RunID: "run-1", Result: run.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Ended: time.Unix(1, 0)}}
 	if err := live.Result(t.Context(), ended); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +498,7 @@ func TestARefusedPodIsToldOfSoonAlsoAfterALongWait(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		b := newBench(t)
 		x := b.manager(ctx)
-		result := b.begin(ctx, x, engine.Attempt{Request: "r"}, "run-1")
+		result := b.begin(ctx, x, run.Attempt{Request: "r"}, "run-1")
 		job := b.job(x)
 		suspend := func(suspended bool) {
 			job.Labels[queueLabel], job.Spec.Suspend = "nightly", &suspended
@@ -547,7 +549,7 @@ func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("exceeded quota: one"))
 	})
 	x := b.manager(t.Context())
-	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-1")
 	first := b.job(x)
 	b.pod(first, "pod-1", "{phase: Failed, containerStatuses: [{name: manager, state: {terminated: {reason: Error, exitCode: 1}}}]}")
 	if got := b.end(result); !strings.Contains(got.Outcome.Message, "kubectl logs -n ops pod-1") {
@@ -557,7 +559,7 @@ func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 		t.Error("the Job is removed when the failure is written")
 	}
 	x.ResultStored("u")
-	result = b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-2")
+	result = b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-2")
 	scratchWait(b, func() *bool { // The next run removes it, and not the result.
 		for _, action := range b.client.Actions() {
 			if _, is := action.(clienttesting.DeleteAction); is {
@@ -586,7 +588,7 @@ func TestATerminationMessageIsAResultOfItsOwnRunAlone(t *testing.T) {
 	for id, want := range map[string]content.Verdict{"run-1": content.Succeeded, "run-0": content.Failed} {
 		b := newBench(t)
 		x := b.manager(t.Context())
-		result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+		result := b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-1")
 		job := b.job(x)
 		said, err := wire.EncodeTermination(success(id, 0))
 		if err != nil {
@@ -605,7 +607,7 @@ func TestAJobThatHasLostItsPodHasNoResult(t *testing.T) {
 	b := newBench(t)
 	first, stop := context.WithCancel(t.Context())
 	old := b.manager(first)
-	result := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(first, old, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(old)
 	b.mustClaim(old, job, "pod-1")
 	stop()
@@ -619,7 +621,7 @@ func TestAJobThatHasLostItsPodHasNoResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := b.manager(t.Context())
-	result = b.begin(t.Context(), next, engine.Attempt{Request: "r", Interrupted: true}, "run-2")
+	result = b.begin(t.Context(), next, run.Attempt{Request: "r", Interrupted: true}, "run-2")
 	if got := b.end(result); got.Outcome.Verdict != content.Failed || !strings.Contains(got.Outcome.Message, "its pod is gone") {
 		t.Errorf("got %+v", got)
 	}
@@ -629,7 +631,7 @@ func TestAJobThatHasLostItsPodHasNoResult(t *testing.T) {
 func TestThePodThatHasTheRunCounts(t *testing.T) {
 	b := newBench(t)
 	x := b.manager(t.Context())
-	result := b.begin(t.Context(), x, engine.Attempt{Request: "r"}, "run-1")
+	result := b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-1")
 	job := b.job(x)
 	b.pod(job, "pod-1", "{phase: Running}")
 	_, live := b.mustClaim(x, job, "pod-1")
@@ -673,10 +675,10 @@ func TestASweepRemovesTheJobsOfCRsThatAreGone(t *testing.T) {
 // A run that must know what an earlier one left waits for its end first. It goes on with what was asked
 // for the same and has begun; what has not begun goes, for it has nothing to give it.
 func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
-	same, other := engine.Attempt{Request: "r", Interrupted: true}, engine.Attempt{Request: "other", Interrupted: true}
+	same, other := run.Attempt{Request: "r", Interrupted: true}, run.Attempt{Request: "other", Interrupted: true}
 	for why, test := range map[string]struct {
 		claimed, asks bool // asks: the pod claims again, because it never got an answer.
-		attempt       engine.Attempt
+		attempt       run.Attempt
 		result        bool
 	}{
 		"it was asked for the same":     {claimed: true, attempt: same, result: true},
@@ -684,13 +686,13 @@ func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
 		"its pod has not come":          {attempt: same},
 		"its pod has no assignment":     {claimed: true, asks: true, attempt: same},
 		"nor has the pod of another":    {claimed: true, asks: true, attempt: other},
-		"the status shows no run of it": {claimed: true, attempt: engine.Attempt{Request: "r"}},
+		"the status shows no run of it": {claimed: true, attempt: run.Attempt{Request: "r"}},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t)
 			first, stop := context.WithCancel(t.Context())
 			old := b.manager(first)
-			begun := b.begin(first, old, engine.Attempt{Request: "r"}, "run-1")
+			begun := b.begin(first, old, run.Attempt{Request: "r"}, "run-1")
 			job := b.job(old)
 			if test.claimed {
 				b.mustClaim(old, job, "pod-1")
@@ -701,9 +703,9 @@ func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
 			if !x.HasEarlier(t.Context(), "u", test.attempt) || x.HasEarlier(t.Context(), "v", test.attempt) {
 				t.Error("it does not know what is left")
 			}
-			resumed := make(chan *runner.Result, 1)
+			resumed := make(chan *run.Result, 1)
 			go func() {
-				resumed <- x.Resume(t.Context(), runner.Spec{UID: "u", ID: "run-2", Kubeconfig: []byte(kubeconfig)}, test.attempt, func(jobevent.Event) {})
+				resumed <- x.Resume(t.Context(), run.Spec{UID: "u", ID: "run-2", Kubeconfig: []byte(kubeconfig)}, test.attempt, func([]byte) {})
 			}()
 			switch {
 			case test.asks:
@@ -730,7 +732,7 @@ func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
 			}
 			if result == nil {
 				b.noJob()
-			} else if x.ResultStored("u"); x.HasEarlier(t.Context(), "u", engine.Attempt{Request: "r"}) {
+			} else if x.ResultStored("u"); x.HasEarlier(t.Context(), "u", run.Attempt{Request: "r"}) {
 				t.Error("a run whose result is written is left")
 			}
 		})
@@ -739,7 +741,7 @@ func TestWhatAnEarlierRunLeftIsEndedFirst(t *testing.T) {
 
 func TestNothingIsLeftWhereThereIsNoJob(t *testing.T) {
 	x := newBench(t).manager(t.Context())
-	if result := x.Resume(t.Context(), runner.Spec{UID: "u", Kubeconfig: []byte(kubeconfig)}, engine.Attempt{Interrupted: true}, nil); result != nil {
+	if result := x.Resume(t.Context(), run.Spec{UID: "u", Kubeconfig: []byte(kubeconfig)}, run.Attempt{Interrupted: true}, nil); result != nil {
 		t.Errorf("got %+v", result)
 	}
 }

@@ -2,10 +2,10 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -16,7 +16,7 @@ import (
 type (
 	batch struct {
 		first  int64
-		events []jobevent.Event
+		events []json.RawMessage
 		next   chan int64
 	}
 	handed struct {
@@ -32,7 +32,7 @@ func (r *jobRun) ProxyToken() string { return r.token }
 var errOver = errors.New("the run has ended here")
 
 // Events implements serve.Live.
-func (r *jobRun) Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error) {
+func (r *jobRun) Events(ctx context.Context, first int64, events []json.RawMessage) (next int64, err error) {
 	b := batch{first, events, make(chan int64, 1)}
 	select {
 	case r.batches <- b:
@@ -72,14 +72,14 @@ func (r *jobRun) accepts(h handed) bool {
 	return err == nil && h.result.Outcome.Verdict != content.Canceled // Kubernetes will say why.
 }
 
-// take passes new events to the observer and returns the number of the next one.
+// take passes new events on and returns the number of the next one.
 func (r *jobRun) take(b batch) int64 {
 	if r.next.Load() == 0 {
 		r.next.Store(b.first)
 	}
 	for i, event := range b.events {
 		if number := b.first + int64(i); number == r.next.Load() {
-			r.observe(event)
+			r.emit(event)
 			r.next.Add(1)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
+	"github.com/ensign-operator/ensign/internal/run"
 )
 
 // existingJob is the decision of a run about a Job that exists already.
@@ -34,7 +34,7 @@ const (
 //
 // It adopts a Job that has ended only if the CR's status still shows its run: otherwise its result has
 // been written, and a later run, such as a periodic one, must not report it again.
-func (x *Runner) forExisting(job *batchv1.Job, attempt engine.Attempt, runID string) existingJob {
+func (x *Runner) forExisting(job *batchv1.Job, attempt run.Attempt, runID string) existingJob {
 	live := !finished(job)
 	unreported := attempt.Interrupted || !x.ManageStatus && live
 	switch {

@@ -14,11 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/jobs/template"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -29,15 +27,15 @@ const (
 	maxPollInterval = 30 * time.Second
 )
 
-// jobRun is a run of this manager in a Job. The goroutine of serve handles its messages, so that observers get
-// events in their order, and none after the end.
+// jobRun is a run of this manager in a Job. The goroutine of serve handles its messages, so that events are
+// emitted in their order, and none after the end.
 type jobRun struct {
 	uid        string
 	id         string
-	attempt    engine.Attempt
+	attempt    run.Attempt
 	assignment wire.Assignment
 	token      string
-	observe    func(jobevent.Event)
+	emit       func(event []byte)
 
 	batches chan batch
 	results chan handed
@@ -74,12 +72,12 @@ type jobRun struct {
 }
 
 // newRun returns a run that has no Job yet. The access of the run is in the kubeconfig of the spec.
-func (x *Runner) newRun(spec runner.Spec, attempt engine.Attempt, observe func(jobevent.Event)) (*jobRun, error) {
+func (x *Runner) newRun(spec run.Spec, attempt run.Attempt, emit func(event []byte)) (*jobRun, error) {
 	config, err := clientcmd.Load(spec.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the run: %w", err)
 	}
-	r := &jobRun{uid: spec.UID, id: spec.ID, attempt: attempt, assignment: x.Assignment, observe: observe}
+	r := &jobRun{uid: spec.UID, id: spec.ID, attempt: attempt, assignment: wire.Assignment{Common: x.Common}, emit: emit}
 	for _, c := range config.Contexts {
 		r.assignment.Namespace = c.Namespace
 		if user := config.AuthInfos[c.AuthInfo]; user != nil {
@@ -100,7 +98,7 @@ func (r *jobRun) open() {
 // predecessor returns the earlier run that blocks this one. It has the same access, and its events are
 // ignored.
 func (r *jobRun) predecessor() *jobRun {
-	p := &jobRun{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, observe: func(jobevent.Event) {}, resumes: r.resumes}
+	p := &jobRun{uid: r.uid, id: r.id, attempt: r.attempt, assignment: r.assignment, token: r.token, emit: func([]byte) {}, resumes: r.resumes}
 	p.attempt.Located = func(place, _ string) { r.showProgress("", "until the resource's earlier run ends, in "+place) }
 	p.open()
 	return p
@@ -146,7 +144,7 @@ func (r *jobRun) showProgress(place, waitingFor string) {
 }
 
 // serve returns the result of the run. It is detached if ctx ends because the manager stops.
-func (r *jobRun) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
+func (r *jobRun) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) run.Result {
 	log := log.FromContext(ctx).WithValues("job", job.Name, "run", r.assignment.Spec.ID)
 	if r.adopted {
 		log.Info("resuming a run that an earlier manager began in a Job")
@@ -163,13 +161,13 @@ func (r *jobRun) serve(ctx context.Context, c *jobCluster, job *batchv1.Job) run
 			b.next <- r.take(b)
 		case h := <-r.results:
 			if r.accepts(h) {
-				return resultOf(h.result)
+				return remote(h.result)
 			}
 		case <-r.changed:
 			pause = pollInterval
 			timer.Reset(pause) // Not every effect of the change is visible to informers, such as a refused pod.
 			if r.unbegun.Load() {
-				return runner.Result{Outcome: canceled("it had not begun"), Remote: true}
+				return run.Result{Outcome: canceled("it had not begun"), Remote: true}
 			}
 			if result, over := r.evaluate(ctx, c, job); over {
 				return result
@@ -198,12 +196,13 @@ func (r *jobRun) ask(ctx context.Context, c *jobCluster, job *batchv1.Job) {
 	r.lost = r.pod == nil && c.hasLostItsPods(ctx, job)
 }
 
-func resultOf(result wire.Result) runner.Result {
-	return runner.Result{Outcome: result.Outcome, Summary: result.Summary, Remote: true}
+func remote(r wire.Result) run.Result {
+	r.Remote = true
+	return r.Result
 }
 
 // evaluate returns the result if the run is over, and reports its progress otherwise.
-func (r *jobRun) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (runner.Result, bool) {
+func (r *jobRun) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) (run.Result, bool) {
 	v := r.snapshot(c, job)
 	s := evaluate(v)
 	if !s.over {
@@ -211,16 +210,16 @@ func (r *jobRun) evaluate(ctx context.Context, c *jobCluster, job *batchv1.Job) 
 			r.waited = s.waitingFor
 		}
 		r.showProgress(s.place, s.waitingFor)
-		return runner.Result{}, false
+		return run.Result{}, false
 	}
 	if result, err := wire.DecodeTermination([]byte(s.message)); err == nil && result.RunID == r.assignment.Spec.ID && result.Outcome.Verdict != content.Canceled {
 		if next := r.next.Load(); next > 0 && result.Events >= next {
-			log.FromContext(ctx).Info("the pod of the run ended before it could send all job events", "missing", result.Events+1-next)
+			log.FromContext(ctx).Info("the pod of the run ended before it could send all events", "missing", result.Events+1-next)
 		}
-		return resultOf(result), true
+		return remote(result), true
 	}
 	r.stays = v.pod != nil && !v.gone
-	return runner.Result{Outcome: s.failure, Remote: true}, true
+	return run.Result{Outcome: s.failure, Remote: true}, true
 }
 
 // snapshot returns the state of the run in Kubernetes. Until the informers have seen the Job, it is as
@@ -243,8 +242,8 @@ func (r *jobRun) snapshot(c *jobCluster, job *batchv1.Job) snapshot {
 
 // end handles the end of ctx. If the run is not wanted any more, its Job is removed. Otherwise the
 // manager stops, and leaves the Job to the next one.
-func (r *jobRun) end(ctx context.Context, c *jobCluster, job *batchv1.Job) runner.Result {
-	result := runner.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Remote: true, Detached: true}
+func (r *jobRun) end(ctx context.Context, c *jobCluster, job *batchv1.Job) run.Result {
+	result := run.Result{Outcome: canceled("the run goes on in its Job, for the next manager"), Remote: true, Detached: true}
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, content.ErrUnwanted) {
 		return result

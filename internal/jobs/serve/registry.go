@@ -2,11 +2,11 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 )
 
@@ -33,7 +33,7 @@ type Live interface {
 	// Events takes events numbered from first on, skips duplicates, and returns the next expected
 	// number, also with an error. An adopted run takes the first number that it gets. Events may block
 	// until ctx ends, and the run waits.
-	Events(ctx context.Context, first int64, events []jobevent.Event) (next int64, err error)
+	Events(ctx context.Context, first int64, events []json.RawMessage) (next int64, err error)
 	// Result is called once all events have been taken. It may be called again with the same.
 	Result(ctx context.Context, r wire.Result) error
 	// ProxyToken returns the bearer token of the run's grant.

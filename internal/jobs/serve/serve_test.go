@@ -16,10 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/jobs/identity"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -33,7 +32,7 @@ type world struct {
 	lost     atomic.Bool
 	reviewed atomic.Int32
 	claimErr error
-	events   []jobevent.Event
+	events   []json.RawMessage
 	results  []wire.Result
 	block    bool
 	// loseWhile makes the fence close during a request to the API.
@@ -93,14 +92,14 @@ func (w *world) Claim(_ context.Context, job types.NamespacedName, jobUID, podUI
 	if w.claimErr != nil {
 		return wire.Assignment{}, w.claimErr
 	}
-	return wire.Assignment{Spec: runner.Spec{ID: "run-" + job.Name, UID: string(jobUID + "/" + podUID), Kubeconfig: []byte("the proxy's token")}}, nil
+	return wire.Assignment{Spec: run.Spec{ID: "run-" + job.Name, UID: string(jobUID + "/" + podUID), Kubeconfig: []byte("the proxy's token")}}, nil
 }
 
 func (w *world) Live(jobUID types.UID, runID string) (Live, bool) {
 	return w, jobUID == "job" && runID == "run-job"
 }
 
-func (w *world) Events(ctx context.Context, first int64, events []jobevent.Event) (int64, error) {
+func (w *world) Events(ctx context.Context, first int64, events []json.RawMessage) (int64, error) {
 	w.events = append(w.events, events...)
 	if w.block {
 		<-ctx.Done()
@@ -157,9 +156,9 @@ type reply struct {
 	Close      bool
 }
 
-func someResult(t *testing.T, run string) string {
+func someResult(t *testing.T, id string) string {
 	t.Helper()
-	encoded, err := json.Marshal(wire.Result{RunID: run, Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}, Ended: time.Now()})
+	encoded, err := json.Marshal(wire.Result{RunID: id, Result: run.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}, Ended: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,8 +245,8 @@ func TestEventsAndResultReachTheRun(t *testing.T) {
 	if response, answer := w.do("POST", wire.EventsPath, w.session(), `{"First":5,"Events":[{"Task":"a"},{"Task":"b"}]}`); response.StatusCode != http.StatusOK || strings.TrimSpace(answer) != `{"Next":7}` {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
-	if len(w.events) != 2 || w.events[1].Task != "b" {
-		t.Errorf("got %+v", w.events)
+	if len(w.events) != 2 || string(w.events[1]) != `{"Task":"b"}` {
+		t.Errorf("got %q", w.events)
 	}
 	if response, answer := w.do("POST", wire.ResultPath, w.session(), someResult(t, "run-job")); response.StatusCode != http.StatusOK || len(w.results) != 1 {
 		t.Errorf("%d %s, %v", response.StatusCode, answer, w.results)

@@ -1,6 +1,6 @@
 // Package wire has the protocol between a manager and the agent in the pod of a Job: names, paths, and
 // the JSON of requests and responses. The agent finds the manager that leads, claims its run, sends
-// job events and then the result, and forwards the run's requests to the API.
+// events and then the result, and forwards the run's requests to the API.
 //
 // Either side may be a version older than the other: fields are added, and never change their
 // meaning. The termination message is the only exception: a reader takes all of it or nothing.

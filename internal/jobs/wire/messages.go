@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -20,35 +17,27 @@ type Assignment struct {
 	// Session is the bearer token of everything that follows. The server sets it.
 	Session string
 	// Spec is the run's. It has no kubeconfig: the agent makes one for its relay.
-	Spec runner.Spec
+	Spec run.Spec
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
-	Settings  Settings
-	// Chart is the order of a run that chart-exec carries out, as chart/runner encodes it; without one
-	// the run is Ansible's. With it, the Spec only describes the run.
-	Chart []byte `json:",omitempty"`
-	// Python proves the manager's Python environment. An agent with the same environment need not prove
-	// it again.
-	Python pyenv.Proof
+
+	Common
 }
 
-// Settings are the manager's settings that a run depends on. Fields are named and mean the same as
-// those of options.Options, whose paths are absolute. Other settings come from the environment and
-// the files of the pod.
-type Settings struct {
-	Dir, WatchesFile                         string
-	AnsibleRolesPath, AnsibleCollectionsPath string
-	AnsibleArgs                              string
-	DropEnv                                  []string
-	RunIdleTimeout                           time.Duration
-	// UserMetrics is true where roles may post metrics.
+// Common has the fields that are the same in all assignments of a watch.
+type Common struct {
+	// UserMetrics is true where runs may post metrics.
 	UserMetrics bool
+	// Settings are those of the manager on which its runs depend. The program of the manager writes and
+	// reads them.
+	Settings json.RawMessage
 }
 
-// Events are job events in their order. The first one has the number First; the first of a run has 1.
+// Events are the events of a run in their order. The first one has the number First; the first of a run
+// has 1. The kind of content knows what they mean.
 type Events struct {
 	First  int64
-	Events []jobevent.Event
+	Events []json.RawMessage
 }
 
 // Wanted acknowledges all events below Next.
@@ -59,11 +48,11 @@ type Wanted struct {
 // Result is the result of a run.
 type Result struct {
 	// RunID is the ID of the Spec.
-	RunID          string
-	Outcome        content.Outcome
-	Summary        jobevent.Summary
-	Started, Ended time.Time
-	// Events is the number of the last job event; 0 if there was none.
+	RunID string
+
+	run.Result
+
+	// Events is the number of the last event; 0 if there was none.
 	Events int64
 }
 
@@ -89,8 +78,7 @@ func DecodeResult(r io.Reader) (Result, error) {
 	return result, result.check()
 }
 
-// DecodeEvents reads events from an agent. Numbers in results of tasks are json.Number, as in any
-// job event.
+// DecodeEvents reads events from an agent.
 func DecodeEvents(r io.Reader) (Events, error) {
 	var read struct {
 		First  int64
@@ -105,14 +93,13 @@ func DecodeEvents(r io.Reader) (Events, error) {
 	return Events{read.First, read.Events}, nil
 }
 
-// boundedEvents are a list of events that is not decoded beyond maxEvents: an empty one takes 3 bytes, and
-// some hundred once it is decoded.
-type boundedEvents []jobevent.Event
+// boundedEvents are a list of events that is not decoded beyond maxEvents: an empty one takes 3 bytes here, and
+// may take some hundred once the kind of content decodes it.
+type boundedEvents []json.RawMessage
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (b *boundedEvents) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
 	if first, err := decoder.Token(); err != nil || first == nil {
 		return err
 	} else if first != json.Delim('[') {
@@ -122,7 +109,7 @@ func (b *boundedEvents) UnmarshalJSON(text []byte) error {
 		if len(*b) == maxEvents {
 			return fmt.Errorf("more than %d events", maxEvents)
 		}
-		var event jobevent.Event
+		var event json.RawMessage
 		if err := decoder.Decode(&event); err != nil {
 			return err
 		}
@@ -145,13 +132,14 @@ func decode(decoder *json.Decoder, into any) error {
 // maxTermination is how much Kubernetes keeps of a container's termination message.
 const maxTermination = 4096
 
-// EncodeTermination returns the result as a termination message. It keeps only the counts of the summary,
+// errLong is returned for a result that a termination message has no room for.
+var errLong = fmt.Errorf("the result has more than %d bytes", maxTermination)
+
+// EncodeTermination returns the result as a termination message. It takes the brief form of the detail,
 // and cuts the outcome's message if needed.
 func EncodeTermination(r Result) ([]byte, error) {
-	s := r.Summary
-	r.Summary = jobevent.Summary{
-		StatsSeen: s.StatsSeen, OK: s.OK, Changed: s.Changed, Skipped: s.Skipped, Failures: s.Failures, Unreachable: s.Unreachable, Rescued: s.Rescued, Ignored: s.Ignored,
-		Lost: s.Lost, Hosts: s.Hosts, Plays: s.Plays, Unmatched: s.Unmatched, Completion: s.Completion, RequeueAfter: s.RequeueAfter,
+	if r.Brief != nil {
+		r.Detail = r.Brief
 	}
 	encoded, err := encode(r)
 	if err != nil || len(encoded) <= maxTermination {
@@ -161,7 +149,10 @@ func EncodeTermination(r Result) ([]byte, error) {
 	const suffix = "… [cut]"
 	kept := max(0, len(r.Outcome.Message)-(len(encoded)-maxTermination)-len(suffix))
 	r.Outcome.Message = strings.ToValidUTF8(r.Outcome.Message[:kept], "") + suffix
-	return encode(r)
+	if encoded, err = encode(r); len(encoded) > maxTermination {
+		return nil, errLong // A part of it would be a wrong result.
+	}
+	return encoded, err
 }
 
 // encode returns JSON with few escapes.

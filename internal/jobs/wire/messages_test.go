@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,16 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func someResult(message string) Result {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	return Result{
-		RunID: "run-1", Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: message},
-		Summary: jobevent.Summary{StatsSeen: true, OK: 3, Failures: 1, Completion: at, RequeueAfter: time.Minute}, Started: at, Ended: at.Add(time.Second), Events: 12,
-	}
+	return Result{RunID: "run-1", Events: 12, Result: run.Result{
+		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: message},
+		Detail:  json.RawMessage(`{"ok":3,"why":"` + strings.Repeat("x", 9000) + `"}`), Brief: json.RawMessage(`{"ok":3}`), Started: at, Ended: at.Add(time.Second),
+	}}
 }
 
 func TestATerminationMessageFitsAndIsTheResult(t *testing.T) {
@@ -33,7 +34,6 @@ func TestATerminationMessageFitsAndIsTheResult(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			want := someResult(message)
-			want.Summary.Failed = []jobevent.TaskFailure{{Task: "t", Message: strings.Repeat("x", 9000)}}
 			encoded, err := EncodeTermination(want)
 			if err != nil || len(encoded) > 4096 {
 				t.Fatalf("%d bytes, %v", len(encoded), err)
@@ -45,11 +45,42 @@ func TestATerminationMessageFitsAndIsTheResult(t *testing.T) {
 			if len(message) < 3500 && got.Outcome.Message != message || len(message) > 3500 && !strings.HasSuffix(got.Outcome.Message, "… [cut]") {
 				t.Errorf("got the message %q", got.Outcome.Message)
 			}
-			want.Summary.Failed, got.Outcome.Message = nil, want.Outcome.Message
+			want.Detail, want.Brief, got.Outcome.Message = want.Brief, nil, want.Outcome.Message
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A detail without a brief form is whole there, or there is no message.
+func TestATerminationMessageHasNoPartOfADetail(t *testing.T) {
+	result := someResult("boom")
+	result.Brief = nil
+	if text, err := EncodeTermination(result); !errors.Is(err, errLong) {
+		t.Errorf("got %q, %v", text, err)
+	}
+	result.Detail = json.RawMessage(`{"short":true}`)
+	text, err := EncodeTermination(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeTermination(text); err != nil || string(got.Detail) != string(result.Detail) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// What only a manager may say of a run is not an agent's to say.
+func TestAResultDoesNotSayWhereItIsFrom(t *testing.T) {
+	result := someResult("boom")
+	result.Remote, result.Detached = true, true
+	text, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append([]byte(`{"Remote":true,"Detached":true,"Brief":{},`), text[1:]...)
+	if got, err := DecodeResult(bytes.NewReader(text)); err != nil || got.Remote || got.Detached || got.Brief != nil {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -81,10 +112,7 @@ func TestOnlyAWholeTerminationMessageIsAResult(t *testing.T) {
 }
 
 func TestEventsKeepTheirNumbers(t *testing.T) {
-	want := Events{First: 7, Events: []jobevent.Event{{
-		UUID: "u", Kind: jobevent.HostOK, Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Task: "t", Duration: time.Second,
-		Result: map[string]any{"n": json.Number("12345678901234567890"), "l": []any{json.Number("1.50"), nil, true}},
-	}, {Kind: jobevent.Stats, HostStats: &jobevent.HostStats{OK: map[string]int{"h": 1}}}}}
+	want := Events{First: 7, Events: []json.RawMessage{json.RawMessage(`{"n":12345678901234567890,"l":[1.50,null,true]}`), json.RawMessage(`"text"`)}}
 	encoded, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +121,7 @@ func TestEventsKeepTheirNumbers(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	for _, bad := range []string{`{"First":0}`, `{"First":-1}`, `{"First":1}x`, `[]`, ``, `{"First":1,"Events":[{"Result":[]}]}`, `{"First":1,"Events":{}}`, `{"First":1,"Events":[{}` + strings.Repeat(",{}", maxEvents) + `]}`} {
+	for _, bad := range []string{`{"First":0}`, `{"First":-1}`, `{"First":1}x`, `[]`, ``, `{"First":1,"Events":[{]}`, `{"First":1,"Events":{}}`, `{"First":1,"Events":[{}` + strings.Repeat(",{}", maxEvents) + `]}`} {
 		if got, err := DecodeEvents(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is %+v", bad, got)
 		}
@@ -102,7 +130,7 @@ func TestEventsKeepTheirNumbers(t *testing.T) {
 
 // FuzzDecode sends a manager what an agent would not.
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []any{someResult("boom"), Events{First: 1, Events: []jobevent.Event{{Kind: jobevent.HostOK, Result: map[string]any{"a": 1}}}}} {
+	for _, seed := range []any{someResult("boom"), Events{First: 1, Events: []json.RawMessage{json.RawMessage(`{"a":1}`)}}} {
 		encoded, err := json.Marshal(seed)
 		if err != nil {
 			f.Fatal(err)
@@ -118,7 +146,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		encoded, err := EncodeTermination(result)
-		if err != nil || len(encoded) > 4096 && len(result.RunID)+len(result.Outcome.Reason) < 256 {
+		if errors.Is(err, errLong) && len(result.RunID)+len(result.Outcome.Reason)+len(result.Detail) > 256 {
+			return
+		}
+		if err != nil || len(encoded) > 4096 {
 			t.Fatalf("%d bytes, %v", len(encoded), err)
 		}
 		if again, err := DecodeTermination(encoded); err != nil || again.Outcome.Verdict != result.Outcome.Verdict {

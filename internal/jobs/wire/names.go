@@ -1,7 +1,5 @@
 package wire
 
-import "github.com/ensign-operator/ensign/internal/ansible/jobevent"
-
 // Command is the command of the program manager that runs in the pod of a Job.
 const Command = "run-agent"
 
@@ -47,10 +45,6 @@ const (
 // NotLeaderHeader is set in a response with status 503 by a manager that does not lead, or has not
 // adopted the run yet. It has done nothing. Its value is the reason, for people.
 const NotLeaderHeader = "Ensign-Not-Leader"
-
-// ChartLeft is the kind of the event about an object that the run of a chart leaves because it belongs to
-// another release. Its Task is the object. All other events are steps of the run.
-const ChartLeft jobevent.Kind = "ensign_chart_left"
 
 // The most bytes that a manager reads of a body, and the most events: an agent's body of several events has
 // 1 MiB, and each has some hundred bytes.

@@ -24,7 +24,7 @@ func TestPeakMemory(t *testing.T) {
 		{Name: "events: more", MiB: 50, Refused: true, Make: events(`{},`, MaxEventsBytes/3-20)},
 		{Name: "events: most maps", MiB: 300, Make: events(`{"Result":{"":[`+strings.Repeat(`{"":0},`, MaxEventsBytes/7-20)+`0]}},`, 1)},
 		{Name: "result: most failures", MiB: 150, Make: func() func() error {
-			body := `{"RunID":"r","Outcome":{"Verdict":"Failed","Reason":"r"},"Ended":"2026-01-02T03:04:05Z","Summary":{"Failed":[` + strings.Repeat(`{},`, MaxResultBytes/3-60) + `{}]}}`
+			body := `{"RunID":"r","Outcome":{"Verdict":"Failed","Reason":"r"},"Ended":"2026-01-02T03:04:05Z","Detail":{"Failed":[` + strings.Repeat(`{},`, MaxResultBytes/3-60) + `{}]}}`
 			return func() error {
 				_, err := DecodeResult(strings.NewReader(body))
 				return err

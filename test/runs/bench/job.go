@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/identity"
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 )
@@ -27,7 +29,11 @@ func Execute(ctx context.Context, r *runner.Runner, spec runner.Spec, observe fu
 	if !harness.InJobs() {
 		return r.Run(ctx, spec, observe)
 	}
-	j := &job{runner: r, spec: spec, observe: observe}
+	portable, err := spec.Portable()
+	if err != nil {
+		return runner.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, err)}
+	}
+	j := &job{runner: r, spec: portable, emit: runner.Decoded(ctx, observe)}
 	if err := j.run(ctx); err != nil {
 		return runner.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, err)}
 	}
@@ -41,9 +47,9 @@ func (b *Bench) Run(ctx context.Context, spec runner.Spec, observe func(jobevent
 
 // job plays the manager of one run in a Job: its pod has claimed it.
 type job struct {
-	runner  *runner.Runner
-	spec    runner.Spec
-	observe func(jobevent.Event)
+	runner *runner.Runner
+	spec   run.Spec
+	emit   func(event []byte)
 
 	mu     sync.Mutex
 	taken  int64
@@ -77,8 +83,8 @@ func (j *job) run(ctx context.Context) error {
 	}
 	return agent.Run(ctx, agent.Options{
 		Addresses: server.Address(), PublicKey: own.PublicKey(), TokenFile: token, TerminationFile: filepath.Join(dir, "termination"),
-		NewRunner: func(context.Context, wire.Assignment, []string) (agent.Runner, func() error, error) {
-			return j.runner, func() error { return nil }, nil
+		NewProgram: func(context.Context, wire.Assignment, []string) (run.Program, func() error, error) {
+			return j.runner.Execute, func() error { return nil }, nil
 		},
 		Logger: logr.FromContextOrDiscard(ctx),
 	})
@@ -98,12 +104,12 @@ func (j *job) Claim(context.Context, types.NamespacedName, types.UID, types.UID)
 func (j *job) Live(types.UID, string) (serve.Live, bool) { return j, true }
 
 // Events implements serve.Live.
-func (j *job) Events(_ context.Context, first int64, events []jobevent.Event) (next int64, err error) {
+func (j *job) Events(_ context.Context, first int64, events []json.RawMessage) (next int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, event := range events {
 		if number := first + int64(i); number == j.taken+1 {
-			j.observe(event)
+			j.emit(event)
 			j.taken = number
 		}
 	}
@@ -117,8 +123,9 @@ func (j *job) Result(_ context.Context, r wire.Result) error {
 	if r.Events != j.taken {
 		return errors.New("events are missing")
 	}
-	j.result = runner.Result{Outcome: r.Outcome, Summary: r.Summary, Started: r.Started, Ended: r.Ended}
-	return nil
+	summary, err := runner.SummaryOf(r.Result)
+	j.result = runner.Result{Outcome: r.Outcome, Summary: summary, Started: r.Started, Ended: r.Ended}
+	return err
 }
 
 // ProxyToken implements serve.Live.

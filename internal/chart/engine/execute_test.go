@@ -9,33 +9,36 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
-	"github.com/ensign-operator/ensign/internal/chart/runner"
-	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/run"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// afar is a world whose orders are carried out elsewhere, where an earlier run may be left.
+// afar is a world, and a run.Executor, whose orders are carried out elsewhere, where an earlier run may be left.
 type afar struct {
 	*world
 
-	left     func() *content.Result // nil: nothing is left
-	asked    []process.Attempt
+	left     func() *run.Result // nil: nothing is left
+	asked    []run.Attempt
 	detaches bool
 	written  []string
 	ended    []string
 }
 
-func (a *afar) RunRemote(ctx context.Context, spec runner.Spec, attempt process.Attempt) content.Result {
+func (a *afar) Run(ctx context.Context, spec run.Spec, attempt run.Attempt, emit func([]byte)) run.Result {
 	a.asked = append(a.asked, attempt)
 	if a.detaches {
-		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Detached: true}
+		return run.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Detached: true}
 	}
-	return content.Result{Outcome: a.Run(ctx, spec), Account: content.Account{Start: "job"}}
+	result := a.Execute(ctx, spec, emit)
+	result.Remote = true
+	return result
 }
 
-func (a *afar) HasEarlier(context.Context, string, process.Attempt) bool { return a.left != nil }
+func (a *afar) IsResumable(context.Context, string, run.Attempt) bool { return a.left != nil }
 
-func (a *afar) Resume(context.Context, runner.Spec, process.Attempt) *content.Result {
+func (a *afar) HasEarlier(context.Context, string, run.Attempt) bool { return a.left != nil }
+
+func (a *afar) Resume(context.Context, run.Spec, run.Attempt, func([]byte)) *run.Result {
 	left := a.left
 	a.left = nil
 	return left()
@@ -51,7 +54,7 @@ func (a *afar) Terminate(_ context.Context, uid string) error {
 func newAfar(t *testing.T) *afar {
 	t.Helper()
 	a := &afar{world: newWorld(t, nil)}
-	a.engine.Runner = a
+	a.engine.Executor = a
 	return a
 }
 
@@ -59,30 +62,30 @@ func TestWhatAnEarlierRunLeftComesBeforeTheLookAtTheRelease(t *testing.T) {
 	failedThere := content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"}
 	succeeded := content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}
 	for why, test := range map[string]struct {
-		left       func(a *afar) *content.Result
+		left       func(a *afar) *run.Result
 		finalizing bool
 		orders     []order.Action
 		shown      string
 		detached   bool
 	}{
-		"it has succeeded": {left: func(a *afar) *content.Result {
+		"it has succeeded": {left: func(a *afar) *run.Result {
 			a.has(common.StatusDeployed, a.digest())
-			return &content.Result{Outcome: succeeded}
+			return &run.Result{Outcome: succeeded}
 		}, shown: healthy},
-		"it has succeeded at other values of objects": {left: func(a *afar) *content.Result {
+		"it has succeeded at other values of objects": {left: func(a *afar) *run.Result {
 			a.has(common.StatusDeployed, "other")
-			return &content.Result{Outcome: succeeded}
+			return &run.Result{Outcome: succeeded}
 		}, orders: []order.Action{order.Upgrade}, shown: upgraded},
-		"it has failed":             {left: func(*afar) *content.Result { return &content.Result{Outcome: failedThere} }, shown: failedFor + "InstallError"},
-		"its deletion has failed":   {left: func(*afar) *content.Result { return &content.Result{Outcome: failedThere} }, finalizing: true, shown: failedFor + "UninstallError"},
-		"it was for something else": {left: func(*afar) *content.Result { return nil }, orders: []order.Action{order.Install}, shown: healthy},
-		"the next manager has it now": {left: func(*afar) *content.Result {
-			return &content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Detached: true}
+		"it has failed":             {left: func(*afar) *run.Result { return &run.Result{Outcome: failedThere} }, shown: failedFor + "InstallError"},
+		"its deletion has failed":   {left: func(*afar) *run.Result { return &run.Result{Outcome: failedThere} }, finalizing: true, shown: failedFor + "UninstallError"},
+		"it was for something else": {left: func(*afar) *run.Result { return nil }, orders: []order.Action{order.Install}, shown: healthy},
+		"the next manager has it now": {left: func(*afar) *run.Result {
+			return &run.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}, Detached: true}
 		}, detached: true},
 	} {
 		t.Run(why, func(t *testing.T) {
 			a := newAfar(t)
-			a.left = func() *content.Result { return test.left(a) }
+			a.left = func() *run.Result { return test.left(a) }
 			cr := resource(nil, nil)
 			prepared, refusal := a.engine.Prepare(t.Context(), content.Request{Object: cr, Finalizing: test.finalizing, Interrupted: true, Requested: true})
 			if refusal != nil {
@@ -131,7 +134,7 @@ func TestARunElsewhereIsCountedWrittenAndLeft(t *testing.T) {
 		spec        map[string]any
 		annotations map[string]string
 	}{{}, {spec: map[string]any{"a": "b"}}, {annotations: map[string]string{"upgrade-force": "true"}}, {}} {
-		requests[a.prepare(resource(cr.spec, cr.annotations), false).(*work).remote.attempt.Request] = true
+		requests[a.prepare(resource(cr.spec, cr.annotations), false).(*work).execution.attempt.Request] = true
 	}
 	if len(requests) != 3 {
 		t.Errorf("got %v", requests)
