@@ -4,38 +4,25 @@ go 1.26.0
 
 require (
 	github.com/Masterminds/sprig/v3 v3.3.0
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/fluxcd/cli-utils v1.2.2
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-logr/logr v1.4.4
-	github.com/go-logr/zapr v1.3.0
-	github.com/google/go-cmp v0.7.0
-	github.com/google/go-containerregistry v0.20.7
 	github.com/iancoleman/strcase v0.3.0
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de
-	github.com/onsi/ginkgo/v2 v2.34.0
-	github.com/onsi/gomega v1.42.1
 	github.com/operator-framework/operator-lib v0.19.0
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2
 	github.com/prometheus/client_golang v1.24.1
-	github.com/prometheus/procfs v0.21.1
-	github.com/prometheus/prometheus v0.315.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
-	github.com/yuin/gopher-lua v1.1.2
 	go.opentelemetry.io/otel v1.46.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.46.0
 	go.opentelemetry.io/otel/sdk v1.46.0
 	go.opentelemetry.io/otel/trace v1.46.0
 	go.opentelemetry.io/proto/otlp v1.11.0
-	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/net v0.60.0
-	golang.org/x/perf v0.0.0-20260112171951-5abaabe9f1bd
-	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	google.golang.org/protobuf v1.36.12
@@ -50,12 +37,30 @@ require (
 	k8s.io/client-go v0.37.2
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
-	k8s.io/kubectl v0.37.1
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 	sigs.k8s.io/yaml v1.6.0
+)
+
+// Only tests and programs of hack/ import these. Tests of the product's packages and packages below test/ import each
+// other, so they cannot be a module of their own. go install of a command compiles none of these.
+require (
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // hack/bench: statistics of its samples
+	github.com/anishathalye/porcupine v1.3.1 // test/node: whether the history of an etcd cluster is linearizable
+	github.com/go-logr/zapr v1.3.0 // the logger of tests; controller-runtime has it
+	github.com/google/go-cmp v0.7.0 // differences in the words of a reader
+	github.com/google/go-containerregistry v0.20.7 // internal/chart/fetch: a registry in the process of the test
+	github.com/onsi/ginkgo/v2 v2.34.0 // the suites below test/
+	github.com/onsi/gomega v1.42.1 // the suites below test/
+	github.com/prometheus/procfs v0.21.1 // /proc of managers; client_golang has it
+	github.com/prometheus/prometheus v0.315.1 // test/dashboard: parses the expressions of the dashboard
+	github.com/yuin/gopher-lua v1.1.2 // internal/controller/status: Argo CD's health check of a CR is a Lua script
+	go.uber.org/goleak v1.3.0 // internal/ansible/runner: goroutines that a run leaves
+	golang.org/x/perf v0.0.0-20260112171951-5abaabe9f1bd // hack/bench: confidence intervals of its report
+	golang.org/x/sync v0.24.0 // errgroup; helm has it
+	k8s.io/kubectl v0.37.1 // internal/controller/status: what kubectl wait says of a CR; helm has it
 )
 
 require (
