@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs tests.
 #
-#   hack/test.sh unit      tests of the packages, with the race detector where a
-#                          C compiler is
+#   hack/test.sh unit      tests of the packages; with RACE=1 or TAGS=long, with the race detector
+#                          where a C compiler is: it needs builds of its own of all packages
 #   hack/test.sh collections
 #                          tests in Python: the modules of collections/, and the
 #                          servers of warm runs
@@ -39,7 +39,9 @@ have_compiler() { command -v "$(go env CC)" >/dev/null; }
 
 unit() {
   local race=()
-  if have_compiler; then
+  if [[ -z ${RACE:-} && ${TAGS:-} != *long* ]]; then
+    printf 'without the race detector: RACE=1 adds it\n'
+  elif have_compiler; then
     race=(-race)
     export CGO_ENABLED=1
   else
