@@ -83,10 +83,9 @@ suite() {
 # Not awk: some hold back what they read, and with it the progress.
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
-# first says within three minutes whether the product works: a new user's first steps, executed.
-first='/test/quickstart$'
-# longest are the suites that begin next, so that none is left over at the end.
-longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|runs/warm|safevars)$'
+# order is of those that begin first. The quickstart says within three minutes whether the product works: a new user's
+# first steps, executed. Then those that take longest, so that none is left over at the end.
+order='quickstart unit contract children charts author visitors runs/warm safevars mysqlcluster deploy etcd runs check runs/markers mysqlbackup'
 
 suites() {
   local packages number=0 total package
@@ -95,8 +94,15 @@ suites() {
     printf 'no package below test/ matches RUN=%s\n' "$RUN" >&2
     return 1
   }
-  # Any of them may be empty.
-  packages="$(grep -E "$first" <<<"$packages" || true) $(grep -E "$longest" <<<"$packages" || true) $beside $(grep -vE "$first|$longest" <<<"$packages" || true)"
+  local ordered=' ' one
+  for one in $order; do
+    grep -qxF "$one" <<<"${beside// /$'\n'}" || one=$(grep -xF "$module/test/$one" <<<"$packages") || continue
+    ordered+="$one "
+  done
+  for one in $beside $packages; do
+    [[ $ordered == *" $one "* ]] || ordered+="$one "
+  done
+  packages=$ordered
   total=$(wc -w <<<"$packages")
   if ((total == 1 || at_once == 1)); then
     for package in $packages; do
