@@ -2,11 +2,12 @@
 package site
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func git(t *testing.T, dir string, args ...string) string {
@@ -21,12 +22,7 @@ func git(t *testing.T, dir string, args ...string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, filepath.Dir(path), map[string]string{filepath.Base(path): text})
 }
 
 // clone returns a clone of a new repository that has one commit.

@@ -2,14 +2,13 @@ package config
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/pkg/options"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func TestAnsibleSettings(t *testing.T) {
@@ -74,15 +73,7 @@ func TestAnsibleSettings(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			dir := t.TempDir()
-			for name, text := range test.files {
-				path := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scratch.Write(t, dir, test.files)
 			if test.watches == "" {
 				test.watches = "watches.yaml"
 			}

@@ -195,15 +195,7 @@ func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) ele
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), scratch.WaitTimeout)
-	defer cancel()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	scratch.Eventually(t, what, holds)
 }
 
 func succeed() error { return nil }

@@ -58,13 +58,7 @@ func fuzzOperator(f *testing.F) Search {
 		"roles/mysql/tasks/main.yml", "shared/roles/other/meta/main.yml", "playbooks/site.yml",
 		"collections/ansible_collections/ns/col/roles/app/tasks/main.yml",
 	} {
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			f.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("[]\n"), 0o644); err != nil {
-			f.Fatal(err)
-		}
+		write(f, filepath.Join(dir, path), "[]\n")
 	}
 	return Search{Dir: dir, RolesPath: []string{"shared"}, CollectionsPath: []string{"collections"}}
 }

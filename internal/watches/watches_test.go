@@ -3,7 +3,6 @@ package watches
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // operator makes an operator's directory with a role, a finalizer's role and a playbook.
@@ -25,12 +26,7 @@ func operator(tb testing.TB) Search {
 
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		tb.Fatal(err)
-	}
+	scratch.Write(tb, filepath.Dir(path), map[string]string{filepath.Base(path): text})
 }
 
 // load reads the text as the operator's watches.yaml.

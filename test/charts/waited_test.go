@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
@@ -19,14 +20,10 @@ import (
 func umbrella(s *site.Site) func(ctx context.Context, spec string) (string, error) {
 	GinkgoHelper()
 	home := GinkgoT().TempDir()
-	for name, text := range map[string]string{
+	scratch.Write(GinkgoTB(), filepath.Join(home, "chart"), map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n", "values.yaml": "spec: {}\n",
 		"templates/cr.yaml": "apiVersion: demo.example.com/v1\nkind: Hello\nmetadata: {name: within}\nspec: {{ toJson .Values.spec }}\n",
-	} {
-		file := filepath.Join(home, "chart", name)
-		Expect(os.MkdirAll(filepath.Dir(file), 0o700)).To(Succeed())
-		Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
-	}
+	})
 	return func(ctx context.Context, spec string) (string, error) {
 		helm := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "tools", "helm"), "upgrade", "--install", "umbrella", filepath.Join(home, "chart"),
 			"--namespace="+s.Namespace, "--reset-values", "--set-json=spec="+spec, "--wait", "--timeout=2m")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func TestWhereTemplatesAreLookedFor(t *testing.T) {
@@ -33,17 +34,9 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml",
 		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere", "ansible.cfg", "plays/logs/run.log", "plays/runs/uid/file", "plays/more.yml"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, dir, map[string]string{name: "[]"})
 	}
-	if err := os.WriteFile(filepath.Join(dir, "plays/.gitignore"), []byte("*.log\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, dir, map[string]string{"plays/.gitignore": "*.log\n"})
 	state := func() (*watches.Watch, *Backend) {
 		watch := watches.Watch{
 			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},

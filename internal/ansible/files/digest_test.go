@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/files"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const largest = 1 << 20
@@ -27,13 +28,7 @@ func tree(t *testing.T) string {
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, dir, map[string]string{name: text})
 }
 
 func digest(t *testing.T, paths ...string) string {

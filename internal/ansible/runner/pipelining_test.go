@@ -3,10 +3,10 @@ package runner
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/cfgfile"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
@@ -46,15 +46,7 @@ func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			env := map[string]string{"HOME": t.TempDir()}
 			maps.Copy(env, test.env)
-			for name, content := range test.files {
-				path := filepath.Join(env["HOME"], name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scratch.Write(t, env["HOME"], test.files)
 			want := test.want
 			if test.system {
 				_, chosen := cfgfile.Find(nil, os.ReadFile).Value("pipelining", "defaults", "connection") // There is none, as a rule.

@@ -3,8 +3,6 @@ package action
 import (
 	"encoding/base64"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // executed appears in what is rendered if and only if a payload was evaluated.
@@ -167,15 +166,7 @@ func written(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
 	maps.Copy(all, files)
-	for file, text := range all {
-		path := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scratch.Write(t, dir, all)
 	return dir
 }
 

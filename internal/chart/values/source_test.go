@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // family is a chart with all that Helm changes in a loaded chart.
@@ -37,12 +38,7 @@ func sourceOf(t *testing.T, path string) *Source {
 func written(tb testing.TB, files map[string]string) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	scratch.Write(tb, dir, files)
 	return dir
 }
 

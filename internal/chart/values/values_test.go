@@ -2,8 +2,6 @@ package values_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // chart writes a chart with the files and returns it.
@@ -22,15 +21,7 @@ func chart(t *testing.T, files map[string]string) *watches.Chart {
 	dir := t.TempDir()
 	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
 	maps.Copy(all, files)
-	for name, text := range all {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scratch.Write(t, dir, all)
 	return &watches.Chart{Path: dir}
 }
 
