@@ -5,11 +5,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var ofCharts = []schema.GroupVersionKind{
@@ -29,20 +29,17 @@ var _ = DescribeTable("objects of other owners stay as they are through the life
 	all := ground.Strangers(ctx, cr, own...)
 
 	By("runs that are refused, before and after a change of the spec")
-	for generation := int64(1); generation <= 2; generation++ {
-		for _, s := range all {
-			condition := func(ctx context.Context) (harness.Condition, error) {
-				now := &unstructured.Unstructured{}
-				now.SetGroupVersionKind(s.CR.GroupVersionKind())
-				err := k8s.Get(ctx, client.ObjectKeyFromObject(s.CR), now)
-				return harness.ConditionOf(now, "Failure"), err
-			}
-			Eventually(ctx, condition).Should(And(HaveField("Status", "True"), HaveField("Generation", generation),
-				HaveField("Message", And(ContainSubstring(s.Object.GetKind()), ContainSubstring(s.Object.GetName())))), s.Called)
-			s.IsUnchanged(ctx)
-			Expect(k8s.Patch(ctx, s.CR, client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"replicaCount": 3}}`)))).To(Succeed())
+	refused := func(generation int64) func(*site.Stranger) types.GomegaMatcher {
+		return func(s *site.Stranger) types.GomegaMatcher {
+			return site.Condition("Failure", And(HaveField("Status", "True"), HaveField("Generation", generation),
+				HaveField("Message", And(ContainSubstring(s.Object.GetKind()), ContainSubstring(s.Object.GetName())))))
 		}
 	}
+	ground.Settle(ctx, all, refused(1))
+	for _, s := range all {
+		s.Change(ctx, `{"replicaCount": 3}`)
+	}
+	ground.Settle(ctx, all, refused(2))
 	By("the end")
 	ground.DeleteStrangersCRs(ctx, all)
 	for _, s := range all {

@@ -6,11 +6,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var ofClusters = []schema.GroupVersionKind{
@@ -28,14 +30,6 @@ func thing(group, kind, name string, spec map[string]any) *unstructured.Unstruct
 // nothing is the spec of a pod or of the pods of a Job.
 func nothing() map[string]any {
 	return map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "none"}}}
-}
-
-func conditionOf(cr *unstructured.Unstructured, of string) func(context.Context) (harness.Condition, error) {
-	return func(ctx context.Context) (harness.Condition, error) {
-		now := cr.DeepCopy()
-		err := ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), now)
-		return harness.ConditionOf(now, of), err
-	}
 }
 
 // operate starts the operator of a project until the end of the spec.
@@ -80,24 +74,18 @@ var _ = It("leaves other owners' objects as they are through the life of its res
 		return claim
 	}())
 
-	for _, s := range append(refused, restored...) {
-		Eventually(ctx, conditionOf(s.CR, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", And(
-			ContainSubstring(s.Object.GetKind()+" "+s.Object.GetNamespace()+"/"+s.Object.GetName()+" exists and "), ContainSubstring("to "+s.CR.GetKind()+" "+s.CR.GetName())))), s.Called)
+	ground.Settle(ctx, append(refused, restored...), func(s *site.Stranger) types.GomegaMatcher {
+		is := site.Condition("Failure", And(HaveField("Status", "True"), HaveField("Message", And(
+			ContainSubstring(s.Object.GetKind()+" "+s.Object.GetNamespace()+"/"+s.Object.GetName()+" exists and "), ContainSubstring("to "+s.CR.GetKind()+" "+s.CR.GetName())))))
 		if s.CR.GetKind() == "EtcdCluster" {
-			Expect(conditionOf(s.CR, "Ready")(ctx)).To(HaveField("Status", "False"), s.Called)
+			return And(is, site.Condition("Ready", HaveField("Status", "False")))
 		}
-	}
-	for _, s := range beside {
-		Eventually(ctx, func() (string, error) {
-			err := ground.Client.Get(ctx, client.ObjectKeyFromObject(s.CR), s.CR)
-			reason, _, _ := unstructured.NestedString(s.CR.Object, "status", "reason")
-			return reason, err
-		}).Should(ContainSubstring("the first member starts"), s.Called)
-	}
+		return is
+	})
+	ground.Settle(ctx, beside, func(*site.Stranger) types.GomegaMatcher {
+		return HaveField("Object", HaveKeyWithValue("status", HaveKeyWithValue("reason", ContainSubstring("the first member starts"))))
+	})
 	all := append(append(refused, restored...), beside...)
-	for _, s := range all {
-		s.IsUnchanged(ctx)
-	}
 	ground.DeleteStrangersCRs(ctx, all)
 	for _, s := range all {
 		s.IsUnchanged(ctx)

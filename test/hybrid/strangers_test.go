@@ -5,9 +5,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
@@ -38,23 +38,19 @@ func respectsOthers(ctx context.Context) {
 		}).Should(HaveLen(count), cr.GetKind())
 		all = append(all, ground.Strangers(ctx, cr, own...)...)
 	}
-	condition := func(s *site.Stranger) func(context.Context) (harness.Condition, error) {
-		return func(ctx context.Context) (harness.Condition, error) {
-			now := s.CR.DeepCopy()
-			err := ground.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
-			return harness.ConditionOf(now, refusal[now.GetKind()]), err
+	refused := func(generation int64) func(*site.Stranger) types.GomegaMatcher {
+		return func(s *site.Stranger) types.GomegaMatcher {
+			condition := refusal[s.CR.GetKind()]
+			status := map[string]string{"Failure": "True", "Ready": "False"}[condition]
+			return site.Condition(condition, And(HaveField("Status", status), HaveField("Generation", generation),
+				HaveField("Message", And(ContainSubstring(s.Object.GetKind()), ContainSubstring(s.Object.GetName())))))
 		}
 	}
-	for generation := int64(1); generation <= 2; generation++ {
-		for _, s := range all {
-			status := map[string]string{"Failure": "True", "Ready": "False"}[refusal[s.CR.GetKind()]]
-			Eventually(ctx, condition(s)).Should(And(HaveField("Status", status), HaveField("Generation", generation),
-				HaveField("Message", And(ContainSubstring(s.Object.GetKind()), ContainSubstring(s.Object.GetName())))), s.Called)
-			s.IsUnchanged(ctx)
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec": `+changes[s.CR.GetKind()]+`}`))
-			Expect(ground.Client.Patch(ctx, s.CR, patch)).To(Succeed())
-		}
+	ground.Settle(ctx, all, refused(1))
+	for _, s := range all {
+		s.Change(ctx, changes[s.CR.GetKind()])
 	}
+	ground.Settle(ctx, all, refused(2))
 	ground.DeleteStrangersCRs(ctx, all)
 	for _, s := range all {
 		s.IsUnchanged(ctx)

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,15 +47,13 @@ var _ = It("leaves other owners' objects as they are through the life of a MySQL
 		in.secret(ctx, "admin", map[string]string{"password": "not-a-servers"})
 		in.secret(ctx, "readers", map[string]string{"username": "reader", "password": "reader"})
 	}
-	for _, s := range refused {
-		Eventually(ctx, o.Condition(s.CR, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", And(
-			ContainSubstring(s.Object.GetKind()+" "+s.Object.GetNamespace()+"/"+s.Object.GetName()+" exists and ")))), s.Called)
-		s.IsUnchanged(ctx)
-	}
-	for _, s := range others {
-		o.succeeds(ctx, s.CR)
-		s.IsUnchanged(ctx)
-	}
+	ground.Settle(ctx, refused, func(s *site.Stranger) types.GomegaMatcher {
+		return site.Condition("Failure", And(HaveField("Status", "True"),
+			HaveField("Message", ContainSubstring(s.Object.GetKind()+" "+s.Object.GetNamespace()+"/"+s.Object.GetName()+" exists and "))))
+	})
+	ground.Settle(ctx, others, func(*site.Stranger) types.GomegaMatcher {
+		return site.Condition("Successful", HaveField("Status", "True"))
+	})
 	ground.DeleteStrangersCRs(ctx, all)
 	for _, s := range all {
 		s.IsUnchanged(ctx)

@@ -11,12 +11,16 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // strangers returns functions that give an object to somebody else than the CR: to nobody, to another
@@ -69,6 +73,53 @@ func (g *Ground) Strangers(ctx context.Context, cr *unstructured.Unstructured, o
 		g.Create(ctx, s.CR)
 	}
 	return made
+}
+
+// Settle waits until each CR is as its matcher wants it, in any order. Such a CR is paused at once: repeated runs
+// would take the slots of those that have not begun. Its stranger has to be unchanged.
+func (g *Ground) Settle(ctx context.Context, made []*Stranger, wanted func(*Stranger) types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	pending := slices.Clone(made)
+	gomega.Eventually(ctx, func(ctx context.Context) (faults []string, err error) {
+		pending = slices.DeleteFunc(pending, func(s *Stranger) bool {
+			matcher := wanted(s)
+			var is bool
+			if err == nil {
+				err = g.Client.Get(ctx, client.ObjectKeyFromObject(s.CR), s.CR)
+			}
+			if err == nil {
+				is, err = matcher.Match(s.CR)
+			}
+			if err == nil && is {
+				err = s.patch(ctx, `"true"`, "{}")
+			}
+			if err == nil && !is {
+				faults = append(faults, s.Called+": "+matcher.FailureMessage(s.CR))
+			}
+			return err == nil && is
+		})
+		return faults, err
+	}).Should(gomega.BeEmpty())
+	for _, s := range made {
+		s.IsUnchanged(ctx)
+	}
+}
+
+// Condition is a matcher for a CR whose condition of that type matches.
+func Condition(kind string, matcher types.GomegaMatcher) types.GomegaMatcher {
+	return gomega.WithTransform(func(cr *unstructured.Unstructured) harness.Condition { return harness.ConditionOf(cr, kind) }, matcher)
+}
+
+// Change patches the spec of a stranger's CR, which is paused no more.
+func (s *Stranger) Change(ctx context.Context, spec string) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(s.patch(ctx, "null", spec)).To(gomega.Succeed())
+}
+
+// patch sets the annotations by which a CR of a role or of a chart is paused, and fields of the spec.
+func (s *Stranger) patch(ctx context.Context, paused, spec string) error {
+	text := fmt.Appendf(nil, `{"metadata": {"annotations": {"ansible.sdk.operatorframework.io/paused": %[1]s, "helm.sdk.operatorframework.io/paused": %[1]s}}, "spec": %[2]s}`, paused, spec)
+	return s.ground.Client.Patch(ctx, s.CR, client.RawPatch(apitypes.MergePatchType, text))
 }
 
 // IsUnchanged fails the spec unless the object is as it was made: the same one, with what its owner has
