@@ -69,8 +69,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 	})
 
 	It("goes while its finalizer runs, which is ended, and not before it is deleted", func(ctx context.Context) {
-		cr := made(ctx, map[string]any{"fails": true})
-		patch(ctx, cr.Object, `{"spec": {"hold": %q}}`, filepath.Join(p.Dir, "never"))
+		cr := made(ctx, map[string]any{"waits": filepath.Join(p.Dir, "never")})
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		logs(MatchRegexp(`run started.*"cr": "` + p.Namespace + `/leaves".*"reason": "deleted"`))
 		abandon(ctx, cr)
