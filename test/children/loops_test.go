@@ -27,12 +27,12 @@ const unpaused = 11
 
 var _ = Describe("CRs that trigger themselves or each other", func() {
 	var p *operator
-	BeforeEach(func(ctx context.Context) {
+	operate := func(ctx context.Context) {
 		p = &operator{ground.Site(ctx, map[string]string{
 			"content.yml": loops, "watches.yaml": watching("references: [{version: v1, kind: Secret, name: spec.password}]"),
 		})}
 		p.start(ctx)
-	})
+	}
 
 	// paused checks the pauses of the CR's runs for which its bucket had no token.
 	paused := func(cr *unstructured.Unstructured) {
@@ -81,6 +81,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 	}
 
 	It("are slowed down although they succeed, where somebody changes a child after each run", func(ctx context.Context) {
+		operate(ctx)
 		child := p.configMap("child")
 		cr := p.custom("loops", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
@@ -107,48 +108,57 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		Eventually(context.WithoutCancel(ctx), field(child, "data", "a")).Should(Equal("1"))
 	})
 
-	It("are both throttled if each changes an object of the other's references, and one is named", func(ctx context.Context) {
-		for _, name := range []string{"from-a", "from-b"} {
-			Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}})).To(Succeed())
-		}
-		a := p.custom("a", map[string]any{"writes": "from-a", "password": "from-b"})
-		b := p.custom("b", map[string]any{"writes": "from-b", "password": "from-a"})
-		Expect(k8s.Create(ctx, a)).To(Succeed())
-		Expect(k8s.Create(ctx, b)).To(Succeed())
-		// While one of them waits, triggers of the other may come after its own pause.
-		which, trigger := slowed(ctx, a, b)
-		other := map[string]string{"a": "b", "b": "a"}[which.GetName()]
-		Expect(trigger).To(ContainSubstring("related: Secret " + p.Namespace + "/from-" + other + " changed"))
-		Eventually(func() int { return min(len(p.Pauses(a)), len(p.Pauses(b))) }).Should(BeNumerically(">", unpaused))
-		paused(a)
-		paused(b)
-	})
+	// They loop beside each other: they wait more than they work.
+	Context("beside each other", Ordered, ContinueOnFailure, func() {
+		var a, b, counts, fails *unstructured.Unstructured
+		BeforeAll(func(ctx context.Context) {
+			operate(ctx)
+			for _, name := range []string{"from-a", "from-b"} {
+				Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}})).To(Succeed())
+			}
+			a = p.custom("a", map[string]any{"writes": "from-a", "password": "from-b"})
+			b = p.custom("b", map[string]any{"writes": "from-b", "password": "from-a"})
+			counts = p.custom("counts", map[string]any{"count": int64(0)})
+			fails = p.custom("fails", map[string]any{"count": int64(0), "fails": true, "password": "absent"})
+			for _, cr := range []*unstructured.Unstructured{a, b, counts, fails} {
+				Expect(k8s.Create(ctx, cr)).To(Succeed())
+			}
+		})
 
-	It("are slowed down, where the run changes the CR's own spec", func(ctx context.Context) {
-		cr := p.custom("counts", map[string]any{"count": int64(0)})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		_, trigger := slowed(ctx, cr)
-		Expect(trigger).To(HaveSuffix("changed by its own run"))
-	})
+		It("are both throttled if each changes an object of the other's references, and one is named", func(ctx context.Context) {
+			// While one of them waits, triggers of the other may come after its own pause.
+			which, trigger := slowed(ctx, a, b)
+			other := map[string]string{"a": "b", "b": "a"}[which.GetName()]
+			Expect(trigger).To(ContainSubstring("related: Secret " + p.Namespace + "/from-" + other + " changed"))
+			Eventually(func() int { return min(len(p.Pauses(a)), len(p.Pauses(b))) }).Should(BeNumerically(">", unpaused))
+			paused(a)
+			paused(b)
+		})
 
-	It("wait for their back-off while they fail", func(ctx context.Context) {
-		cr := p.custom("fails", map[string]any{"count": int64(0), "fails": true, "password": "absent"})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		const runs = 5
-		// A run that has begun when the spec is put right below would write the spec that it
-		// began with: what follows happens in the pause after a run.
-		Eventually(p.Failed(cr)).Should(BeNumerically(">", runs))
-		pauses := p.Pauses(cr)
-		Expect(len(pauses)).To(BeNumerically(">=", runs))
-		for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second} {
-			Expect(pauses[i]).To(BeNumerically(">=", least), "pause %d of %v", i+1, pauses)
-		}
+		It("are slowed down, where the run changes the CR's own spec", func(ctx context.Context) {
+			_, trigger := slowed(ctx, counts)
+			Expect(trigger).To(HaveSuffix("changed by its own run"))
+		})
 
-		By("running at once for a write by another client")
-		before, err := p.Runs(cr)()
-		Expect(err).NotTo(HaveOccurred())
-		patch(ctx, cr.Object, `{"spec": {"fails": null, "count": null}}`)
-		Eventually(p.Condition(cr, "Successful")).WithContext(ctx).Should(HaveField("Status", "True"))
-		Expect(p.Runs(cr)()).To(BeNumerically("<=", before+2))
+		It("wait for their back-off while they fail", func(ctx context.Context) {
+			const runs = 5
+			// A run that has begun when the spec is put right below would write the spec that it
+			// began with: what follows happens in the pause after a run.
+			already, err := p.Failed(fails)()
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(p.Failed(fails)).Should(BeNumerically(">", max(runs, already)))
+			pauses := p.Pauses(fails)
+			Expect(len(pauses)).To(BeNumerically(">=", runs))
+			for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second} {
+				Expect(pauses[i]).To(BeNumerically(">=", least), "pause %d of %v", i+1, pauses)
+			}
+
+			By("running at once for a write by another client")
+			before, err := p.Runs(fails)()
+			Expect(err).NotTo(HaveOccurred())
+			patch(ctx, fails.Object, `{"spec": {"fails": null, "count": null}}`)
+			Eventually(p.Condition(fails, "Successful")).WithContext(ctx).Should(HaveField("Status", "True"))
+			Expect(p.Runs(fails)()).To(BeNumerically("<=", before+2))
+		})
 	})
 })
