@@ -95,6 +95,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		a2         = Target{"a", "shop-metrics", "10.0.0.2:8443"}
 		b          = Target{"b", "shop-metrics", "10.0.0.3:8443"}
 		healthy    string
+		cold       *site.Site
 	)
 	of := func(t Target) []string {
 		return []string{fmt.Sprintf("namespace=%q", t.Namespace), fmt.Sprintf("job=%q", t.Job)}
@@ -105,8 +106,11 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 		situations = append(situations, Situation{name, map[Target][]Scrape{a: {{text, 60}}}, fires})
 	}
 
-	BeforeAll(func() {
+	BeforeAll(func(ctx context.Context) {
 		var err error
+		// Runs are reported that were cold for a minute: they are during the other specs.
+		cold = manager(ctx, watches, "--warm=true", "--reconcile-period=5s")
+		cold.Create(ctx, task(cold, "cold", nil))
 		rules, err = ReadRules(filepath.Join(ground.Root, "config", "prometheus", "rules.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 	})
@@ -198,9 +202,7 @@ var _ = Describe("the alerts of config/prometheus", Ordered, func() {
 	})
 
 	It("records the metrics of a manager whose runs stay cold", func(ctx context.Context) {
-		s := manager(ctx, watches, "--warm=true", "--reconcile-period=5s")
-		s.Create(ctx, task(s, "cold", nil))
-		seen("runs stay cold", until(ctx, s, `ansible_operator_watch_cold\{.*\} 1`, live(0)), firing("EnsignRunsCold", ofKind(a)...))
+		seen("runs stay cold", until(ctx, cold, `ansible_operator_watch_cold\{.*\} 1`, live(0)), firing("EnsignRunsCold", ofKind(a)...))
 	})
 
 	It("fires each of them in its situation, and no other", func(ctx context.Context) {

@@ -187,8 +187,8 @@ func TestNothingIsLeftElsewhere(t *testing.T) {
 - ansible.builtin.command: sleep 0.1
   async: 20
   poll: 1
-- ansible.builtin.command: sleep 60
-  async: 120
+- ansible.builtin.command: sleep 2
+  async: 60
   poll: 0
 `})
 	home, temp := t.TempDir(), t.TempDir()
