@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -118,15 +117,7 @@ func many() {
 }
 
 // ready tells the test that the process has reached its waiting point.
-func ready() {
-	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		_, err = fmt.Fprintln(f, os.Getpid())
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		panic(err)
-	}
-}
+func ready() { scratch.Note("READY", os.Getpid()) }
 
 // sleepTime is for how long fakes do nothing: longer than anybody waits for them. What takes less
 // did not wait for their own end.

@@ -28,16 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // note writes a line for the test to read.
-func note(words ...any) {
-	f, err := os.OpenFile(os.Getenv("NOTES"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		_, err = fmt.Fprintln(f, words...)
-		_ = f.Close()
-	}
-	if err != nil {
-		panic(err)
-	}
-}
+func note(words ...any) { scratch.Note("NOTES", words...) }
 
 // serve obeys the manager until it is gone. The server may be
 //   - "broken": it complains and ends,

@@ -47,16 +47,7 @@ func fakes() map[string]func() {
 }
 
 // ready tells the test that the process has reached its waiting point.
-func ready() {
-	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Fprintln(f, os.Getpid())
-	if err := f.Close(); err != nil {
-		panic(err)
-	}
-}
+func ready() { scratch.Note("READY", os.Getpid()) }
 
 // spawn starts another fake in a session of its own, without a mark of a run in its
 // environment and without waiting for it.
