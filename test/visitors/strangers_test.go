@@ -100,7 +100,7 @@ var _ = DescribeTable("other owners' objects stay as they are through the life o
 	for _, s := range all {
 		s.IsUnchanged(ctx)
 	}
-}, Entry("of the role", "ansible"), Entry("of the chart", "helm"), Entry("of the operator in Go", Label("long"), "go"))
+}, Entry("of the role", "ansible"), Entry("of the chart", Label("long"), "helm"), Entry("of the operator in Go", Label("long"), "go"))
 
 var _ = It("takes a Secret of a VisitorsApp up that was lost and restored", func(ctx context.Context) {
 	runsOf(ctx, "ansible")
