@@ -20,7 +20,7 @@ const errorsPage = "docs/howto-debug.md"
 var startsFrom = []string{
 	"internal/operator", "internal/ansible/backend", "internal/chart/backend", "internal/jobs/backend", "internal/leadership", "internal/runapi", "internal/observe/probes", "internal/config", "internal/chart/seal", "internal/cli/flags.go", "internal/cli/logger.go",
 	"internal/ansible/pyenv/inspect.go", "internal/ansible/pyenv/canary.go", "internal/ansible/pyenv/find.go",
-	"internal/ansible/extravars/snakecase.go", "internal/controller/settings.go", "internal/fence",
+	"internal/ansible/extravars/snakecase.go", "internal/controller/observe.go", "internal/fence",
 }
 
 // ofEnsign are the directories whose errors end a command of ensign.

@@ -1,13 +1,18 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -215,4 +220,197 @@ func (r *Reconciler) removeDirectory(ctx context.Context, uid string) {
 	if err := r.Content.Remove(uid); err != nil {
 		log.FromContext(ctx).Error(err, "could not remove the run directory", "uid", uid)
 	}
+}
+
+var errPanicked = errors.New("internal error of the manager; its log has the stack")
+
+// observe runs the work and tells the observers when it starts and ends. The message of a failure
+// names the rights that the run lacked, that of a canceled run why it was ended. A panic is a failure: the status says so, and the usual
+// pauses hold, where the queue would repeat the attempt within milliseconds.
+func (r *Reconciler) observe(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
+	result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, errPanicked)
+	started := r.Clock.Now()
+	for _, o := range r.Observers {
+		o.RunStarted(job.Run)
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			log.FromContext(ctx).Error(errPanicked, "the content panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		}
+		for _, o := range r.Observers {
+			o.RunEnded(job.Run, result, cmp.Or(result.Account.Duration, r.Clock.Now().Sub(started)))
+		}
+	}()
+	result = work.Run(ctx, job)
+	result.Outcome = result.Outcome.Explained(job)
+	if cause := context.Cause(ctx); cause != nil && result.Outcome.Verdict == content.Canceled {
+		result.Outcome.Message = cause.Error()
+	}
+	return result
+}
+
+// trace begins the trace of a run, if an observer records traces. RunEnded ends it.
+func (r *Reconciler) trace(ctx context.Context, run content.Run) (context.Context, content.Run) {
+	for _, o := range r.Observers {
+		var id string
+		ctx, id = o.Trace(ctx, run) //nolint:fatcontext // One observer records traces; others return ctx.
+		run.TraceID = cmp.Or(id, run.TraceID)
+	}
+	if run.TraceID != "" {
+		ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("trace_id", run.TraceID))
+	}
+	return ctx, run
+}
+
+// forgetRuns makes the observers forget the runs of a CR that is gone.
+func (r *Reconciler) forgetRuns(object string) {
+	for _, o := range r.Observers {
+		o.Forget(r.Watch.GVK, object)
+	}
+}
+
+// progressPause is the time from a run's start to the first status that names its task,
+// and the shortest time from there to the next.
+const progressPause = 10 * time.Second
+
+// placePause is the time until the status says where a run executes or which object it waits for.
+// Both may be over by then.
+const placePause = time.Second
+
+// progress holds the current step of a run.
+type progress struct {
+	// moved gets a value when the run executes elsewhere, or waits for something else.
+	moved chan struct{}
+	// enter counts the CR in another phase.
+	enter func(Phase)
+
+	mu      sync.Mutex
+	now     status.Progress
+	changes int // of now
+}
+
+func newProgress(enter func(Phase)) *progress {
+	return &progress{moved: make(chan struct{}, 1), enter: enter}
+}
+
+func (p *progress) begin(task string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setWaits("")
+	p.now.Task, p.now.Since = task, now
+	p.changes++
+}
+
+// placed is content.Job.Located.
+func (p *progress) placed(place, waits string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if place != "" && place != p.now.Place || waits != "" && waits != p.now.Waits {
+		select {
+		case p.moved <- struct{}{}:
+		default: // It is to be shown already.
+		}
+	}
+	p.setWaits(waits)
+	p.now.Place = place
+	p.changes++
+}
+
+// setWaits sets the object or event that the run waits for until its content begins.
+func (p *progress) setWaits(waits string) {
+	switch {
+	case waits != "" && p.now.Waits == "":
+		p.enter(PhaseWaiting)
+	case waits == "" && p.now.Waits != "":
+		p.enter(PhaseRunning)
+	}
+	p.now.Waits = waits
+}
+
+func (p *progress) report(generation int64) (report status.Report, changes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return status.Working(generation, p.now), p.changes
+}
+
+// showProgress writes the current step of the run to the CR's status, until stop is called. stop
+// waits for the last write. If that one reaches the API server after the result, it changes
+// nothing, because its patch tests the resource version.
+func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressPause)
+		defer ticker.Stop()
+		shown := 0
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			case <-p.moved:
+				sleep(ctx, placePause)
+			}
+			report, changes := p.report(a.cr.GetGeneration())
+			if changes == shown {
+				continue
+			}
+			if err := r.writeStatus(ctx, a, r.merge(report), fewTries); err != nil {
+				log.FromContext(ctx).V(1).Info("the running task could not be written to the status", "error", err.Error())
+				continue // The next one may.
+			}
+			shown = changes
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// Once is one run that somebody asked for, whatever ran for the CR before.
+type Once struct {
+	CR *unstructured.Unstructured
+	// Finalizing runs the content of the watch's finalizer, which must have one.
+	Finalizing bool
+	// ReportStatus writes the result to the CR's status.
+	ReportStatus bool
+}
+
+// RunOnce prepares and executes the run as an attempt of Reconcile would. It decides
+// nothing, waits for no slot and writes no finalizer. A CR that is refused gives the
+// outcome that says why. It uses the Reconciler's Watch, Defaults, Content, Access
+// and Clock, and for ReportStatus also Client, Reader and Attempts.
+func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, error) {
+	a := newOnce(r, o)
+	if r.prepare(ctx, a); a.refusal != nil {
+		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
+	}
+	grant, err := r.Access.Grant(a.cr, a.username, a.work.Labels())
+	if err != nil {
+		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
+	}
+	defer grant.Revoke()
+	a.readies.addOf(a.cr)
+	result := r.observe(ctx, a.work, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
+	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now(), wroteReady: grant.Readies.beyond(&a.readies)})
+}
+
+func newOnce(r *Reconciler, o Once) *attempt {
+	return &attempt{
+		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)}, entry: &entry{},
+		look: look{cr: o.CR, version: versionOf(&r.Watch, o.CR), before: status.Last(o.CR), finalizing: o.Finalizing},
+	}
+}
+
+// reportOnce writes no digest: the manager runs the content once more, with its own
+// settings. It writes no time of a retry, because nobody retries.
+func (r *Reconciler) reportOnce(ctx context.Context, a *attempt, o Once, c conclusion) error {
+	if !o.ReportStatus {
+		return nil
+	}
+	r.conclude(a, c)
+	a.conclusion.next = time.Time{}
+	return r.writeResult(context.WithoutCancel(ctx), a)
 }

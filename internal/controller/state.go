@@ -1,10 +1,16 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // state is the manager's memory of the CR with one name between two attempts. The queue gives a
@@ -101,4 +107,180 @@ func (s *states) mailboxOf(name types.NamespacedName) *mailbox {
 		return &found.mailbox
 	}
 	return nil
+}
+
+// Phase is where a CR stands. Metrics count CRs by it, so that a CR that fails is seen for as long
+// as it fails, however rare or long its runs are.
+type Phase string
+
+const (
+	// PhaseWaiting is a CR whose content must run and has not begun: for want of a slot, for the throttle, for
+	// another shard's run, for its Job's pod, or because no attempt has looked at the CR yet.
+	PhaseWaiting Phase = "waiting"
+	// PhaseRunning is a CR whose content runs, and the run before did not fail.
+	PhaseRunning Phase = "running"
+	// PhaseSucceeded is a CR whose last run succeeded or had nothing to do; nothing has changed since.
+	PhaseSucceeded Phase = "succeeded"
+	// PhaseFailed is a CR whose last run failed. So it stays while the next one waits and runs.
+	PhaseFailed Phase = "failed"
+	// PhaseRefused is a CR for which nothing runs until it changes.
+	PhaseRefused Phase = "refused"
+	// PhasePaused is a CR for which nothing runs while it is paused.
+	PhasePaused Phase = "paused"
+
+	// uncounted is a CR that is not the watch's.
+	uncounted Phase = ""
+)
+
+// noPhases counts nothing in each phase.
+func noPhases() map[Phase]int {
+	return map[Phase]int{PhaseWaiting: 0, PhaseRunning: 0, PhaseSucceeded: 0, PhaseFailed: 0, PhaseRefused: 0, PhasePaused: 0}
+}
+
+// phaseFound returns the phase of the CR as the attempt found it; now is the phase until then.
+func (a *attempt) phaseFound(now Phase) Phase {
+	last := a.state.last
+	refused := last != nil && last.refused
+	switch {
+	case a.step == ignore:
+		return uncounted
+	case a.step == abandon, a.step == rewrite:
+		return now
+	case a.step == reportPaused:
+		return PhasePaused
+	case refused && a.step == upToDate:
+		return PhaseRefused
+	case !refused && a.before.Verdict == content.Failed:
+		return PhaseFailed
+	case a.step == upToDate, a.step == rest:
+		return PhaseSucceeded
+	}
+	return PhaseWaiting
+}
+
+// phaseAfter returns the phase of a CR after its conclusion.
+func (c *conclusion) phaseAfter() Phase {
+	switch {
+	case c.refused:
+		return PhaseRefused
+	case c.canceled, c.Outcome.Verdict == content.Failed:
+		return PhaseFailed
+	case c.Outcome.Verdict == content.Succeeded:
+		return PhaseSucceeded
+	}
+	return PhaseWaiting
+}
+
+// move counts the CR in another phase. A CR that fails keeps this phase until a run has another
+// result. Its next run does not change it.
+func (s *states) move(e *entry, to Phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.phase == PhaseFailed && (to == PhaseWaiting || to == PhaseRunning) {
+		return
+	}
+	s.count(e, to)
+}
+
+// count is move without its rule. The caller holds the lock.
+func (s *states) count(e *entry, to Phase) {
+	if s.phases == nil {
+		s.phases = noPhases()
+	}
+	s.phases[e.phase]--
+	s.phases[to]++
+	e.phase = to
+}
+
+// Resources returns how many CRs are in each phase.
+func (r *Reconciler) Resources() map[Phase]int {
+	r.states.mu.Lock()
+	defer r.states.mu.Unlock()
+	all := noPhases()
+	maps.Copy(all, r.states.phases)
+	delete(all, uncounted)
+	return all
+}
+
+var (
+	// errStopped ends runs when the manager stops.
+	errStopped = errors.New("the manager is stopping")
+	// errDeleted ends the run of a CR that is being deleted and has no finalizer
+	// of ours.
+	errDeleted error = unwanted("the custom resource is being deleted")
+	// errSuperseded ends the run of a CR that is being deleted, where the finalizer's run need not
+	// wait for its end. It does not end that one.
+	errSuperseded = fmt.Errorf("the finalizer runs next: %w", errDeleted)
+	// errCanceled ends a run because the CR's annotation asks for that.
+	errCanceled error = unwanted("it was canceled by the annotation " + cancelSuffix)
+	// errAbandoned ends the run of a CR that is to go without its finalizer.
+	errAbandoned error = unwanted("the custom resource is abandoned")
+)
+
+// unwanted is an error that ends a run although the manager goes on.
+type unwanted string
+
+// Error implements error.
+func (u unwanted) Error() string { return string(u) }
+
+// Is reports that it is content.ErrUnwanted, whose text would add nothing.
+func (unwanted) Is(target error) bool { return target == content.ErrUnwanted }
+
+// Attempts counts the running attempts of a manager. Its Stop is the first phase
+// of the manager's stop: no attempt begins any more and all runs are ended, while the API
+// stays within reach, so that their results can still be written.
+type Attempts struct {
+	mu      sync.Mutex
+	live    sync.WaitGroup
+	stopped context.Context //nolint:containedctx // It is the group's own end, not a caller's.
+	stop    context.CancelCauseFunc
+}
+
+// NewAttempts makes a group that is open.
+func NewAttempts() *Attempts {
+	stopped, stop := context.WithCancelCause(context.Background())
+	return &Attempts{stopped: stopped, stop: stop}
+}
+
+// Enter begins an attempt. runCtx ends with ctx and with Stop; done must be called when the
+// attempt is over. ok is false after Stop.
+func (g *Attempts) Enter(ctx context.Context) (runCtx context.Context, done func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped.Err() != nil {
+		return nil, nil, false
+	}
+	g.live.Add(1)
+	runCtx, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(g.stopped, func() { cancel(context.Cause(g.stopped)) })
+	return runCtx, func() {
+		unlink()
+		cancel(nil)
+		g.live.Done()
+	}, true
+}
+
+// Stop ends all runs and admits no more. It does not wait.
+func (g *Attempts) Stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stop(errStopped)
+}
+
+// Stopped reports whether Stop was called.
+func (g *Attempts) Stopped() bool { return g.stopped.Err() != nil }
+
+// Wait returns when all attempts are done, or with an error when ctx ends first.
+func (g *Attempts) Wait(ctx context.Context) error {
+	left := make(chan struct{})
+	go func() {
+		g.live.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

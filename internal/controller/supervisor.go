@@ -4,23 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/ensign-operator/ensign/internal/suggest"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 const (
@@ -219,4 +227,203 @@ func (s *Supervisor) object() *unstructured.Unstructured {
 // newPause returns pauses that grow from 1 s to discoveryInterval.
 func newPause() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 30, Cap: discoveryInterval}
+}
+
+// Discovery returns the resources that the API server serves.
+type Discovery interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	// ServerGroupsAndResources may return a part of the lists together with an error.
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
+// servedKind is the kind as discovery shows it.
+type servedKind struct {
+	found      bool
+	hasStatus  bool
+	namespaced bool
+}
+
+func (s *Supervisor) discover() (servedKind, error) {
+	list, err := s.Discovery.ServerResourcesForGroupVersion(s.GVK.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return servedKind{}, nil
+	}
+	if err != nil {
+		return servedKind{}, fmt.Errorf("ask the API server for %s: %w", s.GVK.GroupVersion(), err)
+	}
+	var kind servedKind
+	for _, resource := range list.APIResources {
+		if resource.Kind == s.GVK.Kind {
+			kind.found = kind.found || !strings.Contains(resource.Name, "/")
+			kind.namespaced = resource.Namespaced
+			kind.hasStatus = kind.hasStatus || strings.HasSuffix(resource.Name, "/status")
+		}
+	}
+	return kind, nil
+}
+
+// awaitKind blocks until the kind is served. It asks with ever longer pauses, and returns
+// false if ctx ends first.
+func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
+	var reminded time.Time
+	pause := newPause()
+	for {
+		kind, err := s.discover()
+		if kind.found {
+			return kind, true
+		}
+		if err == nil {
+			s.unready.Store(nil) // There is nothing to watch.
+		}
+		if time.Since(reminded) >= logMissingInterval {
+			reminded = time.Now()
+			s.logMissing(err)
+		}
+		if sleep(ctx, pause.Step()); ctx.Err() != nil {
+			return servedKind{}, false
+		}
+	}
+}
+
+// awaitRemoval returns when the API server answers that it does not serve the kind any
+// more. An API server that does not answer proves nothing.
+func (s *Supervisor) awaitRemoval(ctx context.Context) {
+	gone := func(context.Context) (bool, error) {
+		kind, err := s.discover()
+		return err == nil && !kind.found, nil
+	}
+	if wait.PollUntilContextCancel(ctx, discoveryInterval, false, gone) == nil {
+		s.Logger.Info("the watched kind is no longer served; its controller stops", "gvk", s.GVK.String())
+	}
+}
+
+// logMissing logs that the kind is not served, or why that is unknown.
+func (s *Supervisor) logMissing(err error) {
+	if err != nil {
+		s.Logger.Info("could not look up the watched kind; retrying. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
+		return
+	}
+	values := []any{"gvk", s.GVK.String()}
+	_, served, _ := s.Discovery.ServerGroupsAndResources() // A group that cannot be read has no candidates.
+	if instead := servedInstead(s.GVK.GroupKind(), served); instead != nil {
+		values = append(values, "servedInstead", instead)
+	}
+	s.Logger.Info("WARNING: the watched kind is not served; its CRD may be missing. Other kinds are not affected", values...)
+}
+
+// servedInstead returns the kinds that a watch may have meant whose kind is not served. They are
+// the same kind in other versions, or else the kind with the nearest name, as "demo.example.com/v1,
+// Kind=Greeting"; nil if there is none.
+func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []string {
+	found := map[string][]string{}
+	for _, list := range served {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if !strings.Contains(resource.Name, "/") {
+				gvk := gv.WithKind(resource.Kind)
+				found[gvk.GroupKind().String()] = append(found[gvk.GroupKind().String()], gvk.String())
+			}
+		}
+	}
+	if same := found[wanted.String()]; same != nil {
+		return same
+	}
+	return found[suggest.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
+}
+
+// warnOfPaths logs the paths of references that lead nowhere in any object of the kind,
+// as far as its schema says. A new kind is served before its schema is.
+func (s *Supervisor) warnOfPaths(ctx context.Context, references []watches.Reference) {
+	if s.OpenAPI == nil || len(references) == 0 {
+		return
+	}
+	var document *spec3.OpenAPI
+	published := func(context.Context) (bool, error) {
+		var err error
+		document, err = s.OpenAPI(s.GVK.GroupVersion())
+		return err == nil && schemaOf(document, s.GVK) != nil, nil
+	}
+	if wait.PollUntilContextTimeout(ctx, 2*time.Second, time.Minute, true, published) != nil {
+		s.Logger.V(1).Info("the paths of references are not checked: the kind's schema can't be read", "gvk", s.GVK.String())
+		return
+	}
+	for _, reference := range references {
+		for _, path := range []watches.Path{reference.Name, reference.Namespace} {
+			if field := unknownField(document, s.GVK, path); field != "" {
+				s.Logger.Info("WARNING: a path of references leads to a field that the kind's schema does not have", "gvk", s.GVK.String(), "path", path.String(), "field", field)
+			}
+		}
+	}
+}
+
+// unknownField returns the beginning of the path up to the first field that the kind's
+// schema does not have; "" if all fields of the path may exist.
+func unknownField(document *spec3.OpenAPI, gvk schema.GroupVersionKind, path watches.Path) string {
+	at := schemaOf(document, gvk)
+	for i, field := range path {
+		at = resolved(document, at)
+		if at == nil {
+			return ""
+		}
+		next, absent := fieldSchema(at, field)
+		if absent {
+			return path[:i+1].String()
+		}
+		at = next
+	}
+	return ""
+}
+
+// fieldSchema returns the schema of a field, or of a list's elements: nil if nothing is known
+// of it. absent is true if the schema excludes the field.
+func fieldSchema(at *spec.Schema, field string) (next *spec.Schema, absent bool) {
+	is := func(extension string) bool { on, _ := at.Extensions.GetBool(extension); return on }
+	property, known := at.Properties[field]
+	switch {
+	case known:
+		return &property, false
+	case is("x-kubernetes-preserve-unknown-fields"), is("x-kubernetes-embedded-resource"), is("x-kubernetes-int-or-string"):
+		return nil, false
+	case len(at.Type) == 0:
+		return nil, false
+	case field == watches.EachElement && at.Items != nil:
+		return at.Items.Schema, false
+	case field == watches.EachElement:
+		return nil, !slices.Contains(at.Type, "array")
+	case at.AdditionalProperties != nil:
+		return at.AdditionalProperties.Schema, !at.AdditionalProperties.Allows
+	default: // An object of which no field is known may have any.
+		return nil, len(at.Properties) > 0 || !slices.Contains(at.Type, "object")
+	}
+}
+
+// schemaOf returns the schema of a kind, nil where the document has none.
+func schemaOf(document *spec3.OpenAPI, gvk schema.GroupVersionKind) *spec.Schema {
+	if document.Components == nil {
+		return nil
+	}
+	for _, candidate := range document.Components.Schemas {
+		kinds, _ := candidate.Extensions["x-kubernetes-group-version-kind"].([]any)
+		for _, item := range kinds {
+			kind, _ := item.(map[string]any)
+			if kind["group"] == gvk.Group && kind["version"] == gvk.Version && kind["kind"] == gvk.Kind {
+				return candidate
+			}
+		}
+	}
+	return nil
+}
+
+// resolved follows a reference to a schema of its own, as that of metadata is.
+func resolved(document *spec3.OpenAPI, at *spec.Schema) *spec.Schema {
+	for at != nil && len(at.AllOf) == 1 {
+		at = &at.AllOf[0]
+	}
+	if at == nil || at.Ref.String() == "" {
+		return at
+	}
+	return document.Components.Schemas[strings.TrimPrefix(at.Ref.String(), "#/components/schemas/")]
 }
