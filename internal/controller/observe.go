@@ -29,6 +29,9 @@ type attempt struct {
 	*entry
 	look
 
+	// latest is the CR as the API server answered last; nil after an answer without it. The goroutine
+	// that shows the progress of a run has it while there is one.
+	latest *unstructured.Unstructured
 	// release gives the slot of the run back; nil while there is none.
 	release func()
 	// conclusion is the report of the attempt; nil while there is nothing to report.

@@ -175,6 +175,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 		r.forgetObject(ctx, a)
 		a.begin(cr.GetUID())
 	}
+	a.latest = cr
 	a.cr, a.version, a.dirty = cr, versionOf(&r.Watch, cr), a.mailbox.whyDirty()
 	a.writer = r.Writers.between(a.state.version, a.version)
 	a.before = outcomeBefore(&a.state, cr)

@@ -724,19 +724,19 @@ func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
 }
 
 func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
-	reads := 0
+	writes := 0
 	b := newBench(t, finalizerWatch(), widget(withFinalizers("x.io/y")), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if reads++; reads == 2 { // After a slot is held, before the finalizer is added.
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if writes++; writes == 1 { // After a slot is held, before the finalizer is added.
 				if err := c.Delete(ctx, widget()); err != nil {
 					return err
 				}
 			}
-			return c.Get(ctx, key, obj, opts...)
+			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
 	wantEqual(t, reconcile.Result{}, b.mustReconcile())
-	wantEqual(t, 0, len(b.runner.specs))
+	wantEqual(t, []int{0, 1}, []int{len(b.runner.specs), writes})
 	wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())
 }
 

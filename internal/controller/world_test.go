@@ -275,6 +275,9 @@ func (s *apiServer) patch(cr client.Object, patch client.Patch, keep func(before
 	}
 	keep(s.object.DeepCopy(), after)
 	s.store(after)
+	if s.writeError == nil {
+		cr.(*unstructured.Unstructured).Object = after.DeepCopy().Object
+	}
 	return s.writeError
 }
 

@@ -237,7 +237,7 @@ func (r *Reconciler) toObject(ctx context.Context, cr *unstructured.Unstructured
 	return r.Client.Patch(ctx, cr, patch)
 }
 
-// change returns the operations that a CR needs as it was just read; none if there is
+// change returns the operations that a CR needs as the API server answered last; none if there is
 // nothing to change.
 type change func(current *unstructured.Unstructured) []status.Operation
 
@@ -247,8 +247,8 @@ type write struct {
 	persistence persistence
 }
 
-// patch reads the CR and sends the operations of change. It repeats both if another writer was
-// faster or the API server cannot answer. It returns errGone if the CR is gone or another object
+// patch sends the operations that the CR needs. It reads the CR and repeats that if another writer
+// was faster or the API server cannot answer. It returns errGone if the CR is gone or another object
 // has its name, and errAbandoned if the CR is to go without its finalizer. It returns errFenced if
 // another manager may lead, and errRefused if the API server refuses the change itself. It returns
 // the API server's error if repeating does not help.
@@ -287,24 +287,52 @@ func (t *tries) once(ctx context.Context) (done bool, err error) {
 }
 
 func (t *tries) send(ctx context.Context) error {
-	current, err := t.r.current(ctx, t.attempt)
-	switch {
-	case err != nil:
+	current, operations, err := t.current(ctx)
+	if err != nil {
 		return err
-	case current.GetResourceVersion() == t.refused:
-		return fmt.Errorf("%w: %w", errRefused, t.last)
 	}
-	operations := t.what(current)
 	answer, err := sendOperations(ctx, current, t.to.send, operations)
-	if err == nil {
+	switch {
+	case err == nil:
+		t.attempt.latest = answer
 		t.r.warnDropped(ctx, status.Dropped(answer, operations))
-	}
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+	case apierrors.IsInvalid(err), apierrors.IsNotFound(err):
 		// The answer is the same if a test of the JSON Patch failed, or the CR is gone. Only if
 		// the next read shows the same version, the change itself was refused.
 		t.refused = current.GetResourceVersion()
 	}
 	return err
+}
+
+// current returns the CR and the operations that it needs. It takes the CR as the API server
+// answered last, without a read, if that needs any operations: their test of the resource version
+// fails if the CR has changed since. After an error, the next try reads the CR.
+func (t *tries) current(ctx context.Context) (current *unstructured.Unstructured, operations []status.Operation, err error) {
+	a := t.attempt
+	if current, a.latest = a.latest, nil; current != nil {
+		operations = t.what(current)
+	}
+	read := len(operations) == 0
+	if read {
+		current, err = t.r.get(ctx, a.request)
+	}
+	switch {
+	case !t.r.leads(): // Asked after the read, which may take long.
+		return nil, nil, errFenced
+	case apierrors.IsNotFound(err):
+		return nil, nil, errGone
+	case err != nil:
+		return nil, nil, err
+	case current.GetUID() != a.cr.GetUID():
+		return nil, nil, errGone
+	case abandoned(&t.r.Watch, current) && !a.removesFinalizer():
+		return nil, nil, errAbandoned // The removal of the finalizer does not wait for a status that cannot be written.
+	case current.GetResourceVersion() == t.refused:
+		return nil, nil, fmt.Errorf("%w: %w", errRefused, t.last)
+	case read:
+		operations = t.what(current)
+	}
+	return current, operations, nil
 }
 
 // isTransient reports whether repeating a write may help: another writer was faster, or the
@@ -323,21 +351,6 @@ func isTransient(err error) bool {
 	default:
 		return code >= http.StatusInternalServerError
 	}
-}
-
-func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Unstructured, error) {
-	current, err := r.get(ctx, a.request)
-	switch {
-	case !r.leads(): // Asked after the read, which may take long.
-		err = errFenced
-	case apierrors.IsNotFound(err):
-		err = errGone
-	case err == nil && current.GetUID() != a.cr.GetUID():
-		err = errGone
-	case err == nil && abandoned(&r.Watch, current) && !a.removesFinalizer():
-		err = errAbandoned // Whatever keeps a status from being written keeps no CR that is given up.
-	}
-	return current, err
 }
 
 // warnDropped says once that the schema of the kind drops fields of the status.
