@@ -50,9 +50,3 @@ type Slots interface {
 	// Acquire takes a slot; release gives it back. waited is false if it was free at once.
 	Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), waited bool, err error)
 }
-
-// translated is a content.Work whose values functions have made.
-type translated interface {
-	// ValuesDigest returns the digest of the values; "" if they have none.
-	ValuesDigest() string
-}

@@ -438,11 +438,10 @@ func (r *Reconciler) withValues(digest string, a *attempt) string {
 	if !r.Translates || digest == "" {
 		return digest
 	}
-	work, knows := a.work.(translated)
-	if !knows || work.ValuesDigest() == "" {
+	if a.work == nil || a.work.ValuesDigest() == "" {
 		return ""
 	}
-	return digestOfText(digest + "\n" + work.ValuesDigest())
+	return digestOfText(digest + "\n" + a.work.ValuesDigest())
 }
 
 // digestOf returns the digest of all that a run depends on beside the CR's generation, for

@@ -52,7 +52,7 @@ type Reconciler struct {
 	Digest string
 	// Translates is true if functions make the values of the content, which may depend on
 	// anything: then an earlier run proves nothing unless its values were those of now. The work
-	// says which they are: see translated.
+	// says which they are (ValuesDigest).
 	Translates bool
 	// Writers knows which runs wrote CRs; nil: nobody knows.
 	Writers *Writers

@@ -72,8 +72,7 @@ type work struct {
 	request content.Request
 }
 
-// ValuesDigest returns a digest of the values that the content gets; "" if they have none. The
-// functions may have made them of anything, so that the CR does not say what they are.
+// ValuesDigest implements content.Work.
 func (w *work) ValuesDigest() string { return digestOfValues(w.request.Spec()) }
 
 // Settled implements content.Work.

@@ -426,7 +426,7 @@ func TestTheWorkSaysWhichValuesItHas(t *testing.T) {
 	h := translate(func(v values) (values, error) { return values{"read": read, "text": v["text"]}, nil })
 	digest := func(text string) string {
 		work, _ := wrap(succeeded(), h).Prepare(t.Context(), request(values{"text": text}))
-		return work.(interface{ ValuesDigest() string }).ValuesDigest()
+		return work.ValuesDigest()
 	}
 	first := digest("a")
 	if first == "" || digest("a") != first || digest("b") == first {

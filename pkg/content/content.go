@@ -99,6 +99,9 @@ type Work interface {
 	// Resumable reports whether the run is there already, because an earlier manager began it. Run then
 	// goes on with it, without a slot that another run could have.
 	Resumable() bool
+	// ValuesDigest returns a digest of the values that the content gets, where functions of a program
+	// make them, which may depend on anything; otherwise "".
+	ValuesDigest() string
 	// ResultStored is called after Run, when its result has been written to the CR's status. It does
 	// not block for long.
 	ResultStored()

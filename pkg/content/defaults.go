@@ -48,6 +48,9 @@ func (WorkDefaults) UpToDate() (Result, bool) { return Result{}, false }
 // Resumable returns false.
 func (WorkDefaults) Resumable() bool { return false }
 
+// ValuesDigest returns "".
+func (WorkDefaults) ValuesDigest() string { return "" }
+
 // ResultStored has nothing to do.
 func (WorkDefaults) ResultStored() {}
 

@@ -83,6 +83,8 @@ func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys, l *le
 
 // work is a release as its CR wants it.
 type work struct {
+	content.WorkDefaults
+
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
