@@ -196,7 +196,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	if !relevant && !h.states.mailboxOf(name).needsRun(versionOf(h.watch, e.ObjectNew)) {
 		return
 	}
-	var end error
+	var end *interruption
 	switch deleting := e.ObjectNew.GetDeletionTimestamp() != nil; {
 	case deleting && !holdsFinalizer(h.watch, e.ObjectNew):
 		end = errDeleted
@@ -228,7 +228,7 @@ func (h *handler) markReferred(e crUpdated) bool {
 	return added != "" && h.states.of(client.ObjectKeyFromObject(e.ObjectNew)).mailbox.markDirty(causeRelated+added+" is referred to now")
 }
 
-func (h *handler) notify(cr *unstructured.Unstructured, end error) {
+func (h *handler) notify(cr *unstructured.Unstructured, end *interruption) {
 	h.states.mailboxOf(client.ObjectKeyFromObject(cr)).notify(signal{uid: cr.GetUID(), end: end})
 }
 

@@ -161,7 +161,7 @@ func TestEventsInterrupt(t *testing.T) {
 
 			readCtx = mail.listen(t.Context())
 			ctx, cancel := context.WithCancelCause(t.Context())
-			if !mail.listenInRun(readCtx, "uid-1", cancel) {
+			if !mail.listenInRun(readCtx, "uid-1", func(end *interruption) { cancel(end) }) {
 				t.Fatal("the run may not begin")
 			}
 			test.happens(h, q)
@@ -171,7 +171,7 @@ func TestEventsInterrupt(t *testing.T) {
 
 			readCtx = mail.listen(t.Context())
 			test.happens(h, q)
-			wantEqual(t, test.isOfAnotherName, mail.listenInRun(readCtx, "uid-1", cancel))
+			wantEqual(t, test.isOfAnotherName, mail.listenInRun(readCtx, "uid-1", func(end *interruption) { cancel(end) }))
 			mail.close()
 			test.happens(h, q) // Nobody listens.
 		})

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,12 +28,9 @@ type mailbox struct {
 // signal is the effect of an event on the running attempt of an object.
 type signal struct {
 	uid types.UID
-	// end is errGone, errDeleted, errSuperseded, errCanceled or errAbandoned if a run of the object must end; else nil.
-	end error
+	// end is why a run of the object must end; nil if it need not.
+	end *interruption
 }
-
-// errEvent ends the wait for a slot: the CR has to be read again.
-var errEvent = errors.New("an event of the custom resource came")
 
 // markDirty records why the content of the CR must run again. If there was no reason
 // before, it returns true, and the caller must put the name into the queue. It then interrupts
@@ -91,10 +87,10 @@ func (m *mailbox) listen(ctx context.Context) context.Context {
 // listenInRun makes cancel end the run when an event says that the object must not run any
 // more; other events do not disturb a run. It returns false if an event came since the CR
 // was read: then nothing may run, and the event's own request reads the CR again.
-func (m *mailbox) listenInRun(readCtx context.Context, uid types.UID, cancel context.CancelCauseFunc) bool {
+func (m *mailbox) listenInRun(readCtx context.Context, uid types.UID, cancel func(*interruption)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if context.Cause(readCtx) == errEvent { //nolint:errorlint // A cause is compared by identity: listen sets it.
+	if causeOf(readCtx) == errEvent {
 		return false
 	}
 	m.interrupt = func(sig signal) {

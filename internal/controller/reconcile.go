@@ -273,7 +273,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	}
 	if a.conclusion != nil {
 		err := r.record(ctx, a)
-		a.state.unwritten = ignoreGone(err) != nil
+		a.state.unwritten = err != nil && !isInterruption(err)
 		if errors.Is(err, errRefused) {
 			return r.retryRecord(ctx, a, err), nil
 		}
@@ -346,20 +346,6 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 		priority = slots.Urgent
 	}
 	return reconcile.Result{RequeueAfter: after, Priority: queuePriority(priority)}
-}
-
-// errorResult returns the result of an attempt that met an error. A CR that is gone is reconciled
-// once more, because the event of its deletion may be missed. That attempt drops the CR's state or
-// finds its successor. A CR is also reconciled once more if its run has to wait for another
-// manager's, or if it is abandoned or paused.
-func errorResult(err error) (reconcile.Result, error) {
-	switch {
-	case errors.Is(err, errGone), errors.Is(err, ErrLocked):
-		return reconcile.Result{RequeueAfter: firstBackoff}, nil
-	case errors.Is(err, errAbandoned), errors.Is(err, errPaused):
-		return reconcile.Result{RequeueAfter: immediately}, nil
-	}
-	return reconcile.Result{}, ignoreGone(err)
 }
 
 // queuePriority returns the priority as the queue takes it.

@@ -48,8 +48,8 @@ func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
-	end := func(cause error) {
-		if cause != errSuperseded || !a.finalizing { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+	end := func(cause *interruption) {
+		if cause != errSuperseded || !a.finalizing {
 			cancel(cause)
 		}
 	}
@@ -106,11 +106,12 @@ func (r *Reconciler) ended(runCtx context.Context, a *attempt, run content.Run, 
 	if result.Detached {
 		return errStopped
 	}
-	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+	cause := causeOf(runCtx)
+	if cause == errGone || cause == errAbandoned {
 		return cause
 	}
 	c := conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now(), traceID: run.TraceID, wroteReady: wroteReady, written: a.work.ResultStored}
-	c.canceled = result.Outcome.Verdict == content.Canceled && context.Cause(runCtx) == errCanceled //nolint:errorlint // As above.
+	c.canceled = result.Outcome.Verdict == content.Canceled && cause == errCanceled
 	r.conclude(a, c)
 	return nil
 }

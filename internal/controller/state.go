@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -201,30 +199,6 @@ func (r *Reconciler) Resources() map[Phase]int {
 	delete(all, uncounted)
 	return all
 }
-
-var (
-	// errStopped ends runs when the manager stops.
-	errStopped = errors.New("the manager is stopping")
-	// errDeleted ends the run of a CR that is being deleted and has no finalizer
-	// of ours.
-	errDeleted error = unwanted("the custom resource is being deleted")
-	// errSuperseded ends the run of a CR that is being deleted, where the finalizer's run need not
-	// wait for its end. It does not end that one.
-	errSuperseded = fmt.Errorf("the finalizer runs next: %w", errDeleted)
-	// errCanceled ends a run because the CR's annotation asks for that.
-	errCanceled error = unwanted("it was canceled by the annotation " + cancelSuffix)
-	// errAbandoned ends the run of a CR that is to go without its finalizer.
-	errAbandoned error = unwanted("the custom resource is abandoned")
-)
-
-// unwanted is an error that ends a run although the manager goes on.
-type unwanted string
-
-// Error implements error.
-func (u unwanted) Error() string { return string(u) }
-
-// Is reports that it is content.ErrUnwanted, whose text would add nothing.
-func (unwanted) Is(target error) bool { return target == content.ErrUnwanted }
 
 // Attempts counts the running attempts of a manager. Its Stop is the first phase
 // of the manager's stop: no attempt begins any more and all runs are ended, while the API

@@ -21,22 +21,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// errGone: the attempt's CR was deleted, or another object has its name now. There is
-// nothing left to do for it.
-var errGone error = unwanted("the custom resource is gone")
-
 // errRefused: the API server refuses the content of a write. No other writer was in the
 // way, so repeating it at once does not help.
 var errRefused = errors.New("the API server refuses the change")
-
-// errFenced: this manager may have lost its lease. The next leader does the rest for the CR.
-var errFenced = errors.New("this manager may have lost its lease")
-
-// errPaused: the CR is paused since it was read. The next attempt reports that.
-var errPaused = errors.New("the custom resource is paused")
-
-// ErrLocked means that the CR's run of another manager has not ended yet.
-var ErrLocked = errors.New("a run of another manager has not ended")
 
 func (r *Reconciler) leads() bool { return r.Fence == nil || r.Fence() }
 
@@ -44,15 +31,6 @@ func (r *Reconciler) leads() bool { return r.Fence == nil || r.Fence() }
 func (r *Reconciler) unlessFenced(err error) error {
 	if !r.leads() {
 		return errFenced
-	}
-	return err
-}
-
-// ignoreGone returns nil for errors after which this manager has nothing left to do for
-// the CR.
-func ignoreGone(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) || errors.Is(err, errStopped) || errors.Is(err, errAbandoned) {
-		return nil
 	}
 	return err
 }
@@ -339,7 +317,7 @@ func (t *tries) current(ctx context.Context) (current *unstructured.Unstructured
 // API server is busy, failing, or out of reach.
 func isTransient(err error) bool {
 	var answer apierrors.APIStatus
-	if ignoreGone(err) == nil || errors.Is(err, errRefused) {
+	if isInterruption(err) || errors.Is(err, errRefused) {
 		return false
 	}
 	if !errors.As(err, &answer) {
