@@ -46,7 +46,7 @@ func TestWhoIsAbandoned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := test.state.attempt(&watch, test.cr)
-			wantEqual(t, test.want, decide(a, &watch, a.state.due).step)
+			wantEqual(t, test.want, decide(&a.observation, &a.state, a.state.due).step)
 		})
 	}
 }

@@ -63,7 +63,7 @@ func (b *boss) list(ctx context.Context, behind int) {
 	if b.view.cached == nil || cr == nil || behind > 0 {
 		return
 	}
-	if _, ok := status.SucceededWith(cr, b.reconciler.digestOf(cr)); ok {
+	if _, ok := status.SucceededWith(cr, b.reconciler.digestOf(versionOf(&b.reconciler.Watch, cr))); ok {
 		b.settled = cr
 	}
 }

@@ -63,7 +63,9 @@ func TestCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			watch := plainWatch()
 			a := test.state.attempt(&watch, test.cr)
-			a.digest, a.finalizing = test.digest, a.version.deleting
+			if a.digest = test.digest; a.version.deleting {
+				a.step = finalize
+			}
 			wantEqual(t, test.want, a.cause(now))
 		})
 	}

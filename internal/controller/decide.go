@@ -3,10 +3,6 @@ package controller
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -40,49 +36,41 @@ type decision struct {
 	empty bool
 }
 
-// decide returns what to do with a CR as the attempt found it. Nothing else makes a step: a
+// finalizing reports whether the content of the finalizer is to run.
+func (d decision) finalizing() bool { return d.step == finalize }
+
+// decide returns what to do with a CR, by what the attempt observed and the state. Nothing else makes a step: a
 // refusal and a pause that comes late only end the attempt. A conclusion that has not been
 // written yet comes first: content does not run again before its last run is reported. But
 // somebody who gives a CR up does not wait for that.
-func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
-	cr, deleting := a.cr, a.version.deleting
-	hasFinalizer := holdsFinalizer(watch, cr)
+func decide(o *observation, st *state, now time.Time) decision {
 	switch {
-	case hasFinalizer && abandoned(watch, cr):
+	case o.hasFinalizer && o.version.abandoned:
 		return decision{step: abandon}
-	case a.state.unwritten:
+	case st.unwritten:
 		return decision{step: rewrite}
-	case !mayRun(cr, watch, hasFinalizer):
+	case !o.selected:
 		return decision{step: ignore}
-	case paused(watch, cr):
+	case o.paused:
 		return decision{step: reportPaused}
 	}
-	missesFinalizer := !deleting && watch.Finalizer != nil && !hasFinalizer
-	d := decision{trigger: triggerOf(a, missesFinalizer, now)}
-	d.until, d.empty = waitsUntil(d.trigger, &a.state)
+	d := decision{trigger: triggerOf(o, st, now)}
+	d.until, d.empty = waitsUntil(d.trigger, st)
 	switch {
 	case d.trigger == noTrigger:
 		d.step = upToDate
 	case now.Before(d.until):
 		d.step = throttled
-	case missesFinalizer:
+	case o.missesFinalizer:
 		d.step = addFinalizer
-	case deleting:
+	case o.version.deleting:
 		d.step = finalize
-	case a.proof.succeeded:
+	case o.proof.succeeded:
 		d.step = rest
 	default:
 		d.step = run
 	}
 	return d
-}
-
-// mayRun reports whether content runs at all for the CR as it was read.
-func mayRun(cr *unstructured.Unstructured, watch *watches.Watch, hasFinalizer bool) bool {
-	if cr.GetDeletionTimestamp() != nil {
-		return hasFinalizer
-	}
-	return watch.Selector.Matches(labels.Set(cr.GetLabels()))
 }
 
 // firstBackoff is the pause after a first failure.

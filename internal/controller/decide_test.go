@@ -93,7 +93,10 @@ type known struct {
 
 // attempt returns one that has read the CR.
 func (k known) attempt(watch *watches.Watch, cr *unstructured.Unstructured) *attempt {
-	return &attempt{entry: &entry{state: k.state}, look: look{cr: cr, version: versionOf(watch, cr), dirty: k.dirty, before: outcomeBefore(&k.state, cr)}}
+	r := &Reconciler{Watch: *watch}
+	a := &attempt{entry: &entry{state: k.state}, observation: r.observed(cr)}
+	a.dirty, a.before = k.dirty, outcomeBefore(&k.state, cr)
+	return a
 }
 
 func TestDecide(t *testing.T) {
@@ -154,7 +157,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := test.state.attempt(&test.watch, test.cr)
-			wantEqual(t, test.want, decide(a, &test.watch, now).step)
+			wantEqual(t, test.want, decide(&a.observation, &a.state, now).step)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -27,7 +28,9 @@ type attempt struct {
 	request reconcile.Request
 	// entry has the state of the CR, which is the attempt's own until its end.
 	*entry
-	look
+	observation
+	decision
+	prepared
 
 	// latest is the CR as the API server answered last; nil after an answer without it. The goroutine
 	// that shows the progress of a run has it while there is one.
@@ -43,13 +46,22 @@ type attempt struct {
 	readies Readies
 }
 
-// look is the CR as an attempt reads it, and the decision that follows. An attempt that has to wait
-// for a slot looks again.
-type look struct {
+// observation is the CR as an attempt has read it, and what is known of it then. An attempt that has
+// to wait for a slot observes the CR again.
+type observation struct {
 	// readCtx ends when an event of the CR comes after it was read.
 	readCtx context.Context            //nolint:containedctx // It belongs to this attempt alone.
 	cr      *unstructured.Unstructured // as it was read; later reads do not change it
 	version version
+	// selected is true if content runs for the CR at all.
+	selected bool
+	// hasFinalizer is true if the CR has the watch's finalizer, and missesFinalizer if it is to get that.
+	hasFinalizer, missesFinalizer bool
+	// paused is true if nothing is to be run for the CR but its finalizer.
+	paused bool
+	// period is the pause between two runs; 0 is none. invalid names the annotations that are invalid.
+	period  time.Duration
+	invalid error
 	// dirty is why the name is dirty; "" if it is not.
 	dirty string
 	// writer is the run that wrote the news of this version.
@@ -60,17 +72,24 @@ type look struct {
 	// than its controller.
 	wasThere bool
 	proof    proof
-	decision
-	// finalizing is true if the content of the finalizer is to run.
-	finalizing bool
+}
 
-	// The next fields are set if content is to run: work, or the reason why there is none for this
-	// version.
+// observed returns the part of the observation that the CR alone shows.
+func (r *Reconciler) observed(cr *unstructured.Unstructured) observation {
+	o := observation{cr: cr, version: versionOf(&r.Watch, cr), hasFinalizer: holdsFinalizer(&r.Watch, cr)}
+	o.selected = o.version.deleting && o.hasFinalizer || !o.version.deleting && r.Watch.Selector.Matches(labels.Set(cr.GetLabels()))
+	o.missesFinalizer = !o.version.deleting && r.Watch.Finalizer != nil && !o.hasFinalizer
+	o.paused = o.selected && paused(&r.Watch, cr)
+	o.period, o.invalid = r.periodOf(cr)
+	return o
+}
+
+// prepared is set if content is to run: the work, or the reason why there is none for this version.
+type prepared struct {
 	work    content.Work
 	refusal *content.Outcome
 	// username is the user as which the run uses the API; "" is the manager.
 	username string
-	period   time.Duration // between two runs; 0 is none
 	// digest is that of Reconciler.digestWith when the run began.
 	digest string
 }
@@ -159,12 +178,12 @@ func (a *attempt) priority() slots.Priority {
 
 // requested reports whether somebody has asked for the run, and no successful run has answered yet.
 func (a *attempt) requested() bool {
-	return a.asks() || !a.finalizing && !a.writer.own && a.state.failing() && a.state.last.requested
+	return a.asks() || !a.finalizing() && !a.writer.own && a.state.failing() && a.state.last.requested
 }
 
 // asks reports whether somebody has asked for a run since the last one.
 func (a *attempt) asks() bool {
-	if a.finalizing || a.writer.own {
+	if a.finalizing() || a.writer.own {
 		return false
 	}
 	shown := status.Request(a.cr)
@@ -199,19 +218,18 @@ func (r *Reconciler) proofOf(ctx context.Context, a *attempt) proof {
 	if a.state.last != nil || a.dirty != "" || r.NoStatus || r.Digest == "" {
 		return proof{}
 	}
-	if r.Translates && a.cr.GetDeletionTimestamp() == nil && mayRun(a.cr, &r.Watch, false) && !paused(&r.Watch, a.cr) {
+	if r.Translates && !a.version.deleting && a.selected && !a.paused {
 		r.prepare(ctx, a)
 	}
 	a.digest = r.digestWith(ctx, a)
 	ended, ok := status.SucceededWith(a.cr, a.digest)
-	period, err := r.periodOf(a.cr)
 	now := r.Clock.Now()
 	// If the clock was wrong then, the pause is still not longer than a period.
-	left := min(period, period-now.Sub(ended))
+	left := min(a.period, a.period-now.Sub(ended))
 	switch {
-	case !ok, err != nil, period > 0 && left <= 0:
+	case !ok, a.invalid != nil, a.period > 0 && left <= 0:
 		return proof{}
-	case period == 0:
+	case a.period == 0:
 		return proof{succeeded: true}
 	default:
 		return proof{succeeded: true, due: now.Add(left)}
@@ -413,7 +431,7 @@ func digestOfText(text string) string {
 // objects to which the CR refers, as they are now. Where functions make the values of the
 // content, those count that the prepared work has.
 func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
-	digest, references := r.withValues(r.digestOf(a.cr), a), r.Watch.References
+	digest, references := r.withValues(r.digestOf(a.version), a), r.Watch.References
 	if r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
 		return digest // Nothing compares the digest of a CR that is being deleted.
 	}
@@ -446,10 +464,9 @@ func (r *Reconciler) withValues(digest string, a *attempt) string {
 
 // digestOf returns the digest of all that a run depends on beside the CR's generation, for
 // a later manager to compare with; "" if it is unknown.
-func (r *Reconciler) digestOf(cr *unstructured.Unstructured) string {
-	annotations := annotationsDigest(triggerAnnotations(&r.Watch, cr))
-	if r.Digest == "" || annotations == "" {
+func (r *Reconciler) digestOf(v version) string {
+	if r.Digest == "" || v.annotations == "" {
 		return r.Digest
 	}
-	return digestOfText(r.Digest + annotations)
+	return digestOfText(r.Digest + v.annotations)
 }

@@ -161,7 +161,7 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 // look reads the CR live and decides what to do with it. If the CR is gone, its state is
 // dropped and there is nothing to do.
 func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
-	a.look = look{readCtx: a.mailbox.listen(runCtx)}
+	a.observation, a.decision, a.prepared = observation{readCtx: a.mailbox.listen(runCtx)}, decision{}, prepared{}
 	cr, err := r.get(ctx, a.request)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -175,16 +175,16 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 		r.forgetObject(ctx, a)
 		a.begin(cr.GetUID())
 	}
-	a.latest = cr
-	a.cr, a.version, a.dirty = cr, versionOf(&r.Watch, cr), a.mailbox.whyDirty()
+	readCtx := a.readCtx
+	a.latest, a.observation = cr, r.observed(cr)
+	a.readCtx, a.dirty = readCtx, a.mailbox.whyDirty()
 	a.writer = r.Writers.between(a.state.version, a.version)
 	a.before = outcomeBefore(&a.state, cr)
 	// The API server's times have whole seconds.
 	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
 	a.proof = r.proofOf(runCtx, a)
 	a.state.throttle.progress(a.mailbox.takeCurrent(), r.Clock.Now())
-	a.decision = decide(a, &r.Watch, r.Clock.Now())
-	a.finalizing = a.step == finalize
+	a.decision = decide(&a.observation, &a.state, r.Clock.Now())
 	r.states.move(a.entry, a.phaseFound(a.phase))
 	return nil
 }

@@ -54,7 +54,7 @@ type conclusion struct {
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	st, now := &a.state, r.Clock.Now()
-	c.version, c.finalizing, c.before, c.requested = a.version, a.finalizing, a.before, a.requested()
+	c.version, c.finalizing, c.before, c.requested = a.version, a.finalizing(), a.before, a.requested()
 	a.setVersion()
 	if c.canceled || c.Outcome.Verdict != content.Canceled { // The next manager answers the other canceled runs.
 		c.answered = answers(a.version.requested, st.answered, status.Request(a.cr))

@@ -24,17 +24,16 @@ import (
 // CR is refused: nothing runs until it changes, and no slot is needed. A finalizer run is
 // not refused for an invalid annotation. ctx ends when the manager stops.
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
-	var err error
-	a.period, err = r.periodOf(a.cr)
 	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{
-		Object: a.cr, Finalizing: a.finalizing, Requested: a.requested(), Interrupted: status.ShowsRun(a.cr),
+		Object: a.cr, Finalizing: a.finalizing(), Requested: a.requested(), Interrupted: status.ShowsRun(a.cr),
 	})
-	if err != nil && !a.finalizing {
+	if err := a.invalid; err != nil && !a.finalizing() {
 		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
 			err = errors.Join(err, errors.New(a.refusal.Message))
 		}
 		a.refusal = content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
+	var err error
 	if a.username, err = r.Watch.ServiceAccount.Username(a.cr, r.Defaults.ServiceAccount); err != nil {
 		a.refusal = content.Refusal(content.ReasonInvalidSpec, err)
 	}
@@ -49,7 +48,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
 	end := func(cause *interruption) {
-		if cause != errSuperseded || !a.finalizing {
+		if cause != errSuperseded || !a.finalizing() {
 			cancel(cause)
 		}
 	}
@@ -141,7 +140,7 @@ func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job conte
 // warnOfCreated logs the objects that a finalizer's run has created. Kubernetes deletes them with
 // the CR, even if the run succeeded.
 func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
-	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing {
+	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing() {
 		log.FromContext(ctx).Info("WARNING: objects that the finalizer's run created will be deleted with the resource, which owns them; to keep an object, annotate it with helm.sh/resource-policy: keep", "objects", created)
 	}
 }
@@ -207,7 +206,7 @@ func (r *Reconciler) describe(a *attempt) content.Run {
 		Object:     named(a.request),
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.cause(r.Clock.Now()),
-		Finalizer:  a.finalizing,
+		Finalizer:  a.finalizing(),
 		Heading:    r.Watch.ContentKind().Heading,
 	}
 }
@@ -399,10 +398,12 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 }
 
 func newOnce(r *Reconciler, o Once) *attempt {
-	return &attempt{
-		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)}, entry: &entry{},
-		look: look{cr: o.CR, version: versionOf(&r.Watch, o.CR), before: status.Last(o.CR), finalizing: o.Finalizing},
+	a := &attempt{request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)}, entry: &entry{}, observation: r.observed(o.CR), decision: decision{step: run}}
+	a.before = status.Last(o.CR)
+	if o.Finalizing {
+		a.step = finalize
 	}
+	return a
 }
 
 // reportOnce writes no digest: the manager runs the content once more, with its own

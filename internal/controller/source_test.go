@@ -133,7 +133,7 @@ func TestAnAnnotationOfTheAuthorTriggers(t *testing.T) {
 		t.Error("an annotation of another name is a change")
 	}
 	r := &Reconciler{Watch: watch, Digest: "d"}
-	if r.digestOf(annotated("example.com/size", "1")) == r.digestOf(annotated("example.com/size", "2")) {
+	if r.digestOf(versionOf(&r.Watch, annotated("example.com/size", "1"))) == r.digestOf(versionOf(&r.Watch, annotated("example.com/size", "2"))) {
 		t.Error("after a restart, another value is no change")
 	}
 }

@@ -43,20 +43,20 @@ const (
 )
 
 // triggerOf returns why content must run for the CR as it was read.
-func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
-	v, st := a.version, &a.state
+func triggerOf(o *observation, st *state, now time.Time) trigger {
+	v := o.version
 	switch {
 	case st.isNew(), v.deleting && !st.version.deleting:
 		return byUser
 	case !st.due.IsZero() && !now.Before(st.due):
 		return scheduled
 	case !v.sameSpec(st.version), v.requestsAnew(st.version):
-		return a.writer.trigger()
-	case !v.deleting && (a.dirty == causeResumed || a.dirty == causeSelected):
+		return o.writer.trigger()
+	case !v.deleting && (o.dirty == causeResumed || o.dirty == causeSelected):
 		return byOtherCR
-	case st.version != v, st.last == nil, missesFinalizer:
+	case st.version != v, st.last == nil, o.missesFinalizer:
 		return bySelfOrChild
-	case a.dirty != "" && !v.deleting: // A finalizer's run removes children. The events are about that.
+	case o.dirty != "" && !v.deleting: // A finalizer's run removes children. The events are about that.
 		return bySelfOrChild
 	default:
 		return noTrigger

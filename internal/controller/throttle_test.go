@@ -76,7 +76,7 @@ func TestWhatTheThrottleHoldsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := test.state.attempt(&watch, test.cr)
 			a.writer = test.writer
-			if diff := cmp.Diff(test.want, decide(a, &watch, now), cmp.AllowUnexported(decision{})); diff != "" {
+			if diff := cmp.Diff(test.want, decide(&a.observation, &a.state, now), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -202,7 +202,7 @@ const (
 // cause returns why the attempt's run starts, for the log.
 func (a *attempt) cause(now time.Time) string {
 	switch {
-	case a.finalizing:
+	case a.finalizing():
 		return "deleted"
 	case a.state.isNew():
 		return a.firstCause()
