@@ -1,8 +1,10 @@
 // Package controller reconciles the CRs of one watch by running their content.
 //
-// Read reconcile.go downwards for the path of one CR: a live read, decide (a pure function, which
-// alone chooses the step), one of a few small steps, and finish. Only finish writes the CR's status
-// at the end. Only the attempt uses the CR's state. Events leave their signals in the CR's mailbox.
+// Read reconcile.go downwards for the path of one CR: a live read, which becomes an observation,
+// decide (a pure function, which alone chooses the step), one of a few small steps, and finish. Only
+// finish writes the CR's status at the end. Each write begins with the CR as the API server answered
+// last, and reads it only if that is not the latest version. An interruption ends an attempt early.
+// Only the attempt uses the CR's state. Events leave their signals in the CR's mailbox.
 // A Supervisor starts the controller of a watch when its kind is served, and stops it when the kind
 // goes away. Attempts knows the attempts of the whole manager, and ends them when it stops.
 //
