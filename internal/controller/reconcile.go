@@ -134,7 +134,7 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 // changed. An event of the CR ends the wait: the CR may now have a higher priority, or need no run.
 func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 	for runCtx.Err() == nil {
-		if err := r.look(ctx, runCtx, a); err != nil || !a.step.runs() {
+		if err := r.observe(ctx, runCtx, a); err != nil || !a.step.runs() {
 			a.freeSlot()
 			return err
 		}
@@ -158,9 +158,9 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 	return errStopped
 }
 
-// look reads the CR live and decides what to do with it. If the CR is gone, its state is
+// observe reads the CR live and decides what to do with it. If the CR is gone, its state is
 // dropped and there is nothing to do.
-func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
+func (r *Reconciler) observe(ctx, runCtx context.Context, a *attempt) error {
 	a.observation, a.decision, a.prepared = observation{readCtx: a.mailbox.listen(runCtx)}, decision{}, prepared{}
 	cr, err := r.get(ctx, a.request)
 	switch {

@@ -134,7 +134,7 @@ func (r *Reconciler) lock(ctx context.Context, a *attempt) (unlock func(), err e
 // panic.
 func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job content.Job, at *progress) content.Result {
 	defer r.showProgress(ctx, a, at)()
-	return r.observe(runCtx, a.work, job)
+	return r.runObserved(runCtx, a.work, job)
 }
 
 // warnOfCreated logs the objects that a finalizer's run has created. Kubernetes deletes them with
@@ -224,10 +224,10 @@ func (r *Reconciler) removeDirectory(ctx context.Context, uid string) {
 
 var errPanicked = errors.New("internal error of the manager; its log has the stack")
 
-// observe runs the work and tells the observers when it starts and ends. The message of a failure
+// runObserved runs the work and tells the observers when it starts and ends. The message of a failure
 // names the rights that the run lacked, that of a canceled run why it was ended. A panic is a failure: the status says so, and the usual
 // pauses hold, where the queue would repeat the attempt within milliseconds.
-func (r *Reconciler) observe(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
+func (r *Reconciler) runObserved(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
 	result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, errPanicked)
 	started := r.Clock.Now()
 	for _, o := range r.Observers {
@@ -393,7 +393,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 	}
 	defer grant.Revoke()
 	a.readies.addOf(a.cr)
-	result := r.observe(ctx, a.work, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
+	result := r.runObserved(ctx, a.work, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
 	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now(), wroteReady: grant.Readies.beyond(&a.readies)})
 }
 
