@@ -193,16 +193,17 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	if cancels(h.watch, before, e.ObjectNew) {
 		h.notify(e.ObjectNew, errCanceled)
 	}
-	if !relevant && !h.states.mailboxOf(name).needsRun(versionOf(h.watch, e.ObjectNew)) {
+	now := versionOf(h.watch, e.ObjectNew)
+	if !relevant && !h.states.mailboxOf(name).needsRun(now) {
 		return
 	}
 	var end *interruption
-	switch deleting := e.ObjectNew.GetDeletionTimestamp() != nil; {
-	case deleting && !holdsFinalizer(h.watch, e.ObjectNew):
+	switch {
+	case now.deleting && !holdsFinalizer(h.watch, e.ObjectNew):
 		end = errDeleted
-	case abandoned(h.watch, e.ObjectNew):
+	case now.abandoned:
 		end = errAbandoned
-	case deleting && h.watch.ContentKind().CanBeInterrupted:
+	case now.deleting && h.watch.ContentKind().CanBeInterrupted:
 		end = errSuperseded
 	}
 	if relevant {
