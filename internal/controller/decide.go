@@ -39,7 +39,7 @@ type decision struct {
 // finalizing reports whether the content of the finalizer is to run.
 func (d decision) finalizing() bool { return d.step == finalize }
 
-// decide returns what to do with a CR, by what the attempt observed and the state. Nothing else makes a step: a
+// decide returns the step for a CR, by the attempt's observation and the state. Nothing else makes a step: a
 // refusal and a pause that comes late only end the attempt. A conclusion that has not been
 // written yet comes first: content does not run again before its last run is reported. But
 // somebody who gives a CR up does not wait for that.

@@ -11,7 +11,7 @@ import (
 )
 
 // interruption is an error that ends an attempt, or its run, although nothing failed. Another
-// attempt or another manager does what is left for the CR.
+// attempt or another manager does the rest for the CR.
 type interruption struct {
 	text string
 	// unwanted is true if the CR must not have the run any more: content.ErrUnwanted.

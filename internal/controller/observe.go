@@ -46,8 +46,8 @@ type attempt struct {
 	readies Readies
 }
 
-// observation is the CR as an attempt has read it, and what is known of it then. An attempt that has
-// to wait for a slot observes the CR again.
+// observation is the CR as an attempt has read it, with the manager's knowledge about it. An attempt
+// that has to wait for a slot observes the CR again.
 type observation struct {
 	// readCtx ends when an event of the CR comes after it was read.
 	readCtx context.Context            //nolint:containedctx // It belongs to this attempt alone.
