@@ -13,7 +13,7 @@ const AnsibleAnnotations = "ansible.sdk.operatorframework.io/"
 const defaultMaxRunnerArtifacts = 20
 
 var ansibleKind = ContentKind{ //nolint:gochecknoglobals // A constant that Go cannot write as one.
-	Heading:          "Ansible Task StdOut", // The ansible-operator base image has it.
+	Heading:          "Ansible Run",
 	Once:             true,
 	AnnotationPrefix: AnsibleAnnotations,
 	Annotations:      []string{"max-runner-artifacts", "verbosity"},

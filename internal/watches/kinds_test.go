@@ -13,8 +13,8 @@ func TestWhatAKindOfContentDeclares(t *testing.T) {
 		has, hasNot     string
 		looks           bool
 	}{
-		"a role":                         {Watch{Content: Content{Role: "r"}}, "Ansible Task StdOut", AnsibleAnnotations, "verbosity", "upgrade-force", false},
-		"a watch of a test":              {Watch{}, "Ansible Task StdOut", AnsibleAnnotations, "verbosity", "upgrade-force", false},
+		"a role":                         {Watch{Content: Content{Role: "r"}}, "Ansible Run", AnsibleAnnotations, "verbosity", "upgrade-force", false},
+		"a watch of a test":              {Watch{}, "Ansible Run", AnsibleAnnotations, "verbosity", "upgrade-force", false},
 		"a chart":                        {Watch{Chart: &Chart{}}, "Helm Chart", ChartAnnotations, "upgrade-force", "verbosity", true},
 		"a kind of a Go program":         {Watch{Custom: &ContentKind{}}, "Content", CustomAnnotations, "paused", "verbosity", false},
 		"with words and names its own":   {Watch{Custom: &ContentKind{Heading: "Manifests", AnnotationPrefix: "a.b/", Annotations: []string{"prune"}}}, "Manifests", "a.b/", "prune", "verbosity", false},

@@ -28,7 +28,7 @@ const pageTasks = 5
 
 var (
 	recordLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\t(INFO|WARN|ERROR)\t`)
-	ruleLine   = regexp.MustCompile(`^-+( Ansible Task StdOut -+)?$`)
+	ruleLine   = regexp.MustCompile(`^-+( Ansible (Task StdOut|Run) -+)?$`)
 )
 
 // recordsOf returns the lines of the log that are about a CR, and those of its blocks.

@@ -9,13 +9,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/sanitize"
-	"github.com/ensign-operator/ensign/pkg/content"
 )
+
+// TaskHeading stands above task output, as the ansible-operator base image has it.
+const TaskHeading = "Ansible Task StdOut"
 
 // BlockFooter is the line below task output.
 const BlockFooter = "-------------------------------------------------------------------------------"
 
-// Header returns the line above task output, with the heading of the run's kind of content where the
+// Header returns the line above task output or a run's message, with the heading where the
 // ansible-operator base image has its own: a little left of the middle.
 func Header(heading string) string {
 	const most = len(BlockFooter) - 8
@@ -118,11 +120,10 @@ func joinLines(text string) string {
 	return strings.Join(lines, "")
 }
 
-// block returns the text with the run's CR before each line, between a header and a footer.
-func block(run content.Run, text string) []byte {
+// block returns the text with the CR before each line, between a header and a footer.
+func block(heading, object, text string) []byte {
 	var b bytes.Buffer
-	object := run.Object
-	b.WriteString(Header(run.Heading) + "\n")
+	b.WriteString(Header(heading) + "\n")
 	for line := range strings.Lines(text) {
 		if b.Len()+len(object)+len(line) > maxBlockBytes {
 			b.WriteString(object + " | " + jobevent.CutMark + "\n")

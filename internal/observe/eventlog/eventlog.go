@@ -89,7 +89,7 @@ func (l *Log) JobEvent(run content.Run, e jobevent.Event) {
 		values = append(values, "asBefore", true, "times", times)
 	}
 	l.logTask(out, l.withBlock(values, text))
-	l.writeBlock(run, text)
+	l.writeBlock(TaskHeading, run.Object, text)
 }
 
 // draw shows a task on the screen, with the texts that JobEvent logs.
@@ -161,7 +161,7 @@ func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Dura
 	default:
 		l.options.Logger.Error(nil, "run failed", values...)
 		if !result.Account.AlreadyLogged && l.showsBlock(l.failures.count(run, outcome.Message)) {
-			l.writeBlock(run, outcome.Message)
+			l.writeBlock(run.Heading, run.Object, outcome.Message)
 		}
 	}
 }
@@ -203,12 +203,12 @@ func (l *Log) withBlock(values []any, text string) []any {
 	return values
 }
 
-// writeBlock writes task output in one Write. Like the log's lines, it has nowhere to report an error.
-func (l *Log) writeBlock(run content.Run, text string) {
+// writeBlock writes task output, or a run's message, in one Write. Like the log's lines, it has nowhere to report an error.
+func (l *Log) writeBlock(heading, object, text string) {
 	if l.options.JSON || l.options.Blocks == nil || l.options.Level == Nothing || text == "" {
 		return
 	}
-	_, _ = l.options.Blocks.Write(block(run, text))
+	_, _ = l.options.Blocks.Write(block(heading, object, text))
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

@@ -25,7 +25,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-var aRun = content.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed", Heading: "Ansible Task StdOut"}
+var aRun = content.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed", Heading: "Ansible Run"}
 
 // log is an eventlog as the manager makes it, without times.
 func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {
@@ -75,6 +75,7 @@ func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 
 const (
 	top    = "--------------------------- Ansible Task StdOut -------------------------------\n"
+	runTop = "------------------------------- Ansible Run -----------------------------------\n"
 	bottom = "-------------------------------------------------------------------------------\n"
 	begun  = `INFO run started {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "generation": 3, "reason": "changed", "run": "r1"}` + "\n"
 )
@@ -121,7 +122,7 @@ func TestConsole(t *testing.T) {
 			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 4, "changed": 1, "skipped": 1, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"a run without a failed task explains itself in a block": {"syntax", 4, eventlog.Tasks, begun +
 			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "ContentError", "message": "Ansible cannot load the content (/run/project/syntax.yml:6): YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\nOrigin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", "seconds": 2.346, "ok": 0, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n" +
-			top +
+			runTop +
 			"default/sample | Ansible cannot load the content (/run/project/syntax.yml:6): YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
 			"default/sample | Origin: /run/project/syntax.yml:6:1\n" +
 			"default/sample | \n" +
@@ -367,7 +368,7 @@ func blocks(t *testing.T, out *bytes.Buffer, asJSON bool, do func()) int {
 	if asJSON {
 		return strings.Count(out.String(), `"block":`)
 	}
-	return strings.Count(out.String(), top)
+	return strings.Count(out.String(), top) + strings.Count(out.String(), runTop)
 }
 
 func TestNoLogHolds(t *testing.T) {
@@ -407,7 +408,7 @@ func TestNothingPassesForARecord(t *testing.T) {
 		l.RunEnded(aRun, ended(jobevent.DetermineOutcome(jobevent.ProcessExit{ExitCode: 1, Output: evil}, jobevent.Summary{}), jobevent.Summary{}), 0)
 		for line := range strings.Lines(out.String()) {
 			record := strings.HasPrefix(line, "INFO task {") || strings.HasPrefix(line, "INFO item {") || strings.HasPrefix(line, "ERROR ") && strings.Contains(line, ` {"cr"`)
-			if !record && line != top && line != bottom && !strings.HasPrefix(line, "default/sample | ") {
+			if !record && line != top && line != runTop && line != bottom && !strings.HasPrefix(line, "default/sample | ") {
 				t.Errorf("%s: %q", kind, line)
 			}
 		}

@@ -63,7 +63,7 @@ func consoleRecords(t *testing.T, text string) int {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		line += "\n"
 		switch {
-		case line == top && !inBlock:
+		case (line == top || line == runTop) && !inBlock:
 			inBlock = true
 		case line == bottom && inBlock:
 			inBlock = false

@@ -92,7 +92,7 @@ func (b *bench) newLog() string {
 	Eventually(func() (bool, error) {
 		text, err := b.Log()
 		fresh = text[b.logged:]
-		whole := strings.HasSuffix(fresh, "\n") && strings.Count(fresh, "\n"+blockTop+"\n") == strings.Count(fresh, "\n"+blockBottom+"\n")
+		whole := strings.HasSuffix(fresh, "\n") && strings.Count(fresh, "\n"+blockTop+"\n")+strings.Count(fresh, "\n"+runTop+"\n") == strings.Count(fresh, "\n"+blockBottom+"\n")
 		return fresh == "" || whole, err
 	}).Should(BeTrue(), "the log does not end with a whole line and block")
 	b.logged += len(fresh)

@@ -13,6 +13,7 @@ import (
 
 const (
 	blockTop    = "--------------------------- Ansible Task StdOut -------------------------------"
+	runTop      = "------------------------------- Ansible Run -----------------------------------"
 	blockBottom = "-------------------------------------------------------------------------------"
 )
 
@@ -48,7 +49,7 @@ func faultOf(text string, whole bool, inside *bool) string {
 		return "is not UTF-8"
 	case strings.ContainsFunc(text, func(r rune) bool { return r != '\t' && !unicode.IsGraphic(r) }):
 		return "has a character that is not shown"
-	case text == blockTop:
+	case text == blockTop, text == runTop:
 		was := *inside
 		*inside = true
 		if was {
