@@ -22,6 +22,12 @@ func (p *Project) kinds(u *Unit) {
 	for _, d := range u.Watch.Dangers() {
 		p.add(finding{"mark-unsafe", report.Warning, at, d.Setting + " for " + u.Watch.GVK.Kind, d.Effect, d.Remedy})
 	}
+	if f := u.Watch.Finalizer; f != nil && !strings.Contains(f.Name, "/") {
+		p.add(finding{
+			"finalizer-name", report.Info, at, fmt.Sprintf("the name of the finalizer of %s, %s, has no domain", u.Watch.GVK.Kind, f.Name),
+			"the API server warns of it, and another operator may choose the same name", "for a new kind write a domain first, as in myapp.example.com/finalizer; resources that have the present name keep it until they are deleted",
+		})
+	}
 	found := schema.Of(p.CRDs, u.Watch.GVK.GroupKind())
 	if found == nil {
 		p.add(finding{
