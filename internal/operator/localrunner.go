@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -122,7 +123,11 @@ func (b *LocalRunner) chart(watch watches.Watch) (*chart.Engine, error) {
 	if known := b.charts[watch.GVK]; known != nil {
 		return known, nil
 	}
-	made, err := charts.NewEngine(b.options, watch, b.client.RESTMapper(), b.dirs)
+	var mapper meta.RESTMapper
+	if b.client != nil {
+		mapper = b.client.RESTMapper()
+	}
+	made, err := charts.NewEngine(b.options, watch, mapper, b.dirs)
 	b.charts[watch.GVK] = made
 	return made, err
 }

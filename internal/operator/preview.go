@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -33,7 +34,7 @@ func OnlyDryRuns(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// NewPreviewer returns a LocalRunner for Preview. It needs no Python environment, whatever the watches have.
+// NewPreviewer returns a LocalRunner for Preview and Values. It needs no Python environment, whatever the watches have.
 func NewPreviewer(o config.Options, c client.Client, server *rest.Config) (*LocalRunner, error) {
 	list, err := chartWatches(o)
 	if err != nil {
@@ -42,6 +43,17 @@ func NewPreviewer(o config.Options, c client.Client, server *rest.Config) (*Loca
 	b := newLocalRunner(o, list, &ansible.Python{}, c, server)
 	b.dirs, err = openRunDirs(o)
 	return b, err
+}
+
+// Values returns the values that a run of the chart would have for a CR, and a function that hides those of Secrets in
+// a text. The LocalRunner may have no cluster.
+func (b *LocalRunner) Values(ctx context.Context, cr *unstructured.Unstructured) (map[string]any, func(text string) string, error) {
+	index := slices.IndexFunc(b.watches, func(w watches.Watch) bool { return w.GVK == cr.GroupVersionKind() })
+	engine, err := b.chart(b.watches[index])
+	if err != nil {
+		return nil, nil, err
+	}
+	return engine.Values(ctx, cr, b.server)
 }
 
 // Preview returns the changes that a run of the chart would make for a CR. The caller has made all connections by OnlyDryRuns.

@@ -82,6 +82,29 @@ metadata: {name: {{ .Release.Name }}-all}
 	}
 }
 
+// showsValues has run-once show what the chart front would get, and run nothing.
+func (d *desk) showsValues() {
+	d.t.Helper()
+	const sample = "config/samples/demo_v1alpha1_front.yaml"
+	d.wants(d.run(2, d.ensign, "run-once", "-f", sample, "--check"), "make run starts one here. ensign diff shows what it would change")
+	d.run(0, "cp", "watches.yaml", "watches.before")
+	d.run(0, "sed", "-i", `s|^  chart: charts/front$|&\n  overrideValues: {place: '{{ upper "here" }}'}|`, "watches.yaml")
+	for _, kubeconfig := range []string{"none", ""} {
+		out := d.run(0, "bash", "-c", "export KUBECONFIG=${1:-$KUBECONFIG} && $ENSIGN run-once --vars -f "+sample, "", kubeconfig)
+		d.wants(out, "place: HERE\nwho: all\n")
+	}
+	d.run(0, "sed", "-i", "s|^  overrideValues: .*|  valuesFrom: [{kind: Secret, name: words}]|", "watches.yaml")
+	d.wants(d.run(2, "bash", "-c", "KUBECONFIG=none $ENSIGN run-once --vars -f "+sample), "valuesFrom: its objects are in the cluster")
+	d.wants(d.run(2, d.ensign, "run-once", "--vars", "-f", sample), `valuesFrom: Secret "words" not found`)
+	d.run(0, "kubectl", "create", "secret", "generic", "words", "--from-literal=values.yaml=text: fromSecret")
+	out := d.run(0, d.ensign, "run-once", "--vars", "-f", sample)
+	if d.wants(out, "text: "); strings.Contains(out, "fromSecret") {
+		d.t.Errorf("a value of a Secret is shown:\n%s", out)
+	}
+	d.run(0, "kubectl", "delete", "secret", "words")
+	d.run(0, "mv", "watches.before", "watches.yaml")
+}
+
 // repository serves a repository with the chart, and returns its URL.
 func (d *desk) repository(chart map[string]string) string {
 	d.t.Helper()
@@ -112,6 +135,7 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(out, "watches.yaml:11:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
+	d.showsValues()
 	d.run(0, "kubectl", "apply", "--server-side", "-k", "config/default")
 	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")

@@ -2,12 +2,14 @@ package once
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -28,7 +30,7 @@ const greeting = "apiVersion: demo.example.com/v1\nkind: Greeting\nmetadata: {na
 func TestVariablesAreThoseThatAnsibleSees(t *testing.T) {
 	var out, notes bytes.Buffer
 	o := Options{File: "-", Input: []byte(greeting), Namespace: "demo", Out: &out, Err: &notes}
-	if err := Variables(t.Context(), o, nil, greetings(), false); err != nil {
+	if err := Variables(t.Context(), o, nil, greetings(), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"first_name: '{{ 7*7 }}'\n", "size: 12345678901\n", "db_password: (hidden)\n", "admin_secret: a-name\n", "namespace: demo\n", "_demo_example_com_greeting_spec:\n  firstName:"} {
@@ -44,13 +46,22 @@ func TestVariablesAreThoseThatAnsibleSees(t *testing.T) {
 	}
 }
 
-func TestAChartHasNoVariables(t *testing.T) {
+// A chart is not run, and its values are shown.
+func TestAChartHasValues(t *testing.T) {
 	list := greetings()
 	list[0].Chart = &watches.Chart{Path: "charts/hello"}
 	var out, notes bytes.Buffer
-	err := Variables(t.Context(), Options{File: "-", Input: []byte(greeting), Namespace: "demo", Out: &out, Err: &notes}, nil, list, false)
-	if err == nil || !strings.Contains(err.Error(), "is a chart, and run-once runs only roles and playbooks") || out.Len()+notes.Len() > 0 {
+	o := Options{File: "-", Input: []byte(greeting), Namespace: "demo", Out: &out, Err: &notes}
+	values := func(_ context.Context, cr *unstructured.Unstructured) (map[string]any, func(string) string, error) {
+		hide := func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+		return map[string]any{"of": cr.GetNamespace() + "/" + cr.GetName(), "password": "hunter3", "words": "hunter2"}, hide, nil
+	}
+	if err := Variables(t.Context(), o, nil, list, values, false); err != nil || out.String() != "of: demo/hello\npassword: (hidden)\nwords: ***\n" || notes.Len() > 0 {
 		t.Errorf("got %v, %q and %q", err, out.String(), notes.String())
+	}
+	o.Finalize = true
+	if err := Variables(t.Context(), o, nil, list, values, false); err == nil || !strings.Contains(err.Error(), "make run starts one here. ensign diff shows") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -46,9 +46,14 @@ func (r *reader) read(ctx context.Context) (subject, error) {
 	if err != nil {
 		return s, err
 	}
+	return r.complete(s)
+}
+
+// complete returns the subject of a run, or why run-once does not run its content.
+func (r *reader) complete(s subject) (subject, error) {
 	switch {
 	case !s.watch.ContentKind().Once:
-		return s, fmt.Errorf("the content of %s is a chart, and run-once runs only roles and playbooks: ensign diff shows the changes of a chart", s.watch.GVK.GroupKind())
+		return s, fmt.Errorf("the content of %s is a chart, which only a manager runs, because it keeps the records of releases: make run starts one here. ensign diff shows what it would change, run-once --vars the chart's values", s.watch.GVK.GroupKind())
 	case r.options.Finalize && s.watch.Finalizer == nil:
 		return s, fmt.Errorf("--finalize: the watch of %s in watches.yaml has no finalizer", s.watch.GVK.Kind)
 	case r.options.Status && !s.owned:

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/values"
@@ -40,6 +42,31 @@ type valueSources struct {
 // secret reports whether values come from Secrets.
 func (o *valueSources) secret() bool {
 	return slices.ContainsFunc(o.sources, func(s watches.ValuesSource) bool { return s.Kind == watches.SecretKind })
+}
+
+// Values returns the values that a run for the CR would give the chart, and a function that hides those of Secrets in
+// a text. connection is nil without a cluster: then there must be no valuesFrom.
+func (e *Engine) Values(ctx context.Context, cr *unstructured.Unstructured, connection *rest.Config) (map[string]any, func(text string) string, error) {
+	prepared, refusal := e.Prepare(ctx, content.Request{Object: cr})
+	if refusal != nil {
+		return nil, nil, errors.New(refusal.Message)
+	}
+	w, _ := prepared.(*work)
+	err := w.fault
+	switch {
+	case err != nil || len(w.sources) == 0:
+	case connection == nil:
+		err = errors.New("valuesFrom: its objects are in the cluster, and there is none")
+	default:
+		var cluster *manifest.Cluster
+		if cluster, err = manifest.NewCluster(connection, e.Mapper, w.namespace); err == nil {
+			err = w.readValues(ctx, site{cluster: cluster})
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.New(w.mask.Text(err.Error()))
+	}
+	return w.values.Values, w.mask.Text, nil
 }
 
 // prepareValues makes the values, or only those without objects if there are valuesFrom. The objects

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/author/changes"
@@ -106,7 +107,7 @@ func (f *diffFlags) execute(cmd *cobra.Command, build cli.Build, args []string) 
 	if f.once.Namespace == "" && !f.all {
 		f.once.Namespace = cluster.Namespace
 	}
-	return f.show(cmd, o, cluster, args)
+	return withPreviewer(o, cluster, cluster.Config, func(p *operator.LocalRunner) error { return f.show(cmd, cluster, p, args) })
 }
 
 // dryCluster connects the command by requests that change nothing.
@@ -122,23 +123,28 @@ func dryCluster(o config.Options) (*cli.Cluster, error) {
 	return cluster, nil
 }
 
-func (f *diffFlags) show(cmd *cobra.Command, o config.Options, cluster *cli.Cluster, args []string) (err error) {
+// withPreviewer calls do with a previewer that has a run directory of its own.
+func withPreviewer(o config.Options, c client.Client, server *rest.Config, do func(p *operator.LocalRunner) error) (err error) {
 	if o.RunDir, err = os.MkdirTemp("", "ensign-diff-"); err != nil {
 		return fmt.Errorf("make a run directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.RunDir)) }()
-	previewer, err := operator.NewPreviewer(o, cluster, cluster.Config)
+	previewer, err := operator.NewPreviewer(o, c, server)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, previewer.Close()) }()
+	return do(previewer)
+}
+
+func (f *diffFlags) show(cmd *cobra.Command, cluster *cli.Cluster, previewer *operator.LocalRunner, args []string) error {
 	palette := terminal.For(cmd.OutOrStdout())
 	if f.color != "auto" {
 		palette.On = f.color == "always"
 	}
 	printer := changes.Printer{Out: cmd.OutOrStdout(), Palette: palette, Summary: f.summary}
 	all, code := []changes.Resource{}, 0
-	err = once.Previews(cmd.Context(), f.once, cluster, previewer, args, f.all, func(r changes.Resource) {
+	err := once.Previews(cmd.Context(), f.once, cluster, previewer, args, f.all, func(r changes.Resource) {
 		all = append(all, r)
 		if f.output == "" {
 			printer.Print(r)

@@ -12,6 +12,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/author/once"
 	"github.com/ensign-operator/ensign/internal/cli"
@@ -39,7 +42,7 @@ func newRunOnceCommand(build cli.Build) *cobra.Command {
 		Long: `run-once runs the role or playbook of a watch for one custom resource, at the
 terminal and without a manager: with the same variables, the same access to the
 API server of the kubeconfig, and the same owner references. It does not
-run charts: "helm template" shows what one renders.
+run charts: "diff" shows what a run would change, and --vars a chart's values.
 
 The resource comes from a file (-f; the cluster need not have it) or from the
 cluster (KIND/NAME). run-once refuses fields in a file that the kind does not have. A
@@ -77,7 +80,7 @@ func (f *runOnceFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.check, "check", false, "change nothing, and show what a run would change, as far as the modules can tell")
 	set.BoolVar(&f.once.Diffs, "diff", false, "show what tasks change")
 	set.BoolVar(&f.once.Finalize, "finalize", false, "run the content of the watch's finalizer instead")
-	set.BoolVar(&f.vars, "vars", false, "print the variables that Ansible would get, without secrets, and run nothing")
+	set.BoolVar(&f.vars, "vars", false, "print the variables that Ansible would get, or the values of a chart, without secrets, and run nothing")
 	set.StringVarP(&f.output, "output", "o", "yaml", "`format` of --vars: yaml or json")
 	set.BoolVar(&f.once.Watch, "watch", false, "run again when a file of the content, or the resource's, is saved; Ctrl-C ends")
 	set.BoolVar(&f.once.Status, "status", false, "write the result to the resource's status, for a resource of the cluster")
@@ -168,13 +171,23 @@ func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, lis
 	switch {
 	case err == nil:
 		f.once.Namespace = cmp.Or(f.once.Namespace, cluster.Namespace)
-		return once.Variables(ctx, f.once, cluster, list, f.output == "json")
+		return once.Variables(ctx, f.once, cluster, list, chartValues(o, cluster, cluster.Config), f.output == "json")
 	case f.once.File == "":
 		return err
 	}
 	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", sanitize.Text(err.Error()))
 	f.once.Namespace = cmp.Or(f.once.Namespace, "default")
-	return once.Variables(ctx, f.once, nil, list, f.output == "json")
+	return once.Variables(ctx, f.once, nil, list, chartValues(o, nil, nil), f.output == "json")
+}
+
+func chartValues(o config.Options, c client.Client, server *rest.Config) once.ChartValues {
+	return func(ctx context.Context, cr *unstructured.Unstructured) (values map[string]any, hide func(string) string, err error) {
+		err = withPreviewer(o, c, server, func(p *operator.LocalRunner) error {
+			values, hide, err = p.Values(ctx, cr)
+			return err
+		})
+		return values, hide, err
+	}
 }
 
 // perform runs the content in a run directory of its own, so that a manager's is left alone.
