@@ -12,7 +12,7 @@ import (
 type mailbox struct {
 	mu sync.Mutex
 	// dirty is the reason, as the log shows it, why content must run although it ran for
-	// this version already; "" is none. Events set it, and the start of a run clears it.
+	// this version already; "" is none. Events set it, and the start of a run, or of its look, clears it.
 	dirty string
 	// current is how many children have become Current since the last look.
 	current int
@@ -134,8 +134,8 @@ func (m *mailbox) takeCurrent() int {
 	return children
 }
 
-// take returns the reason for which the name is dirty, and clears it: a run begins. Later
-// events are not covered by this run, and make the name dirty again.
+// take returns the reason for which the name is dirty, and clears it: the content looks, or runs. Later
+// events are not covered by that, and make the name dirty again.
 func (m *mailbox) take() (why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +143,7 @@ func (m *mailbox) take() (why string) {
 	return why
 }
 
-// putBack undoes take, where no run began.
+// putBack undoes take, if the content has neither run nor found that it need not run.
 func (m *mailbox) putBack(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

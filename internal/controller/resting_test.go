@@ -84,3 +84,52 @@ func TestContentThatRestsIsNotLookedAt(t *testing.T) {
 		t.Errorf("%d runs", r.ended)
 	}
 }
+
+// lagging is content whose run repairs what its look has found: a trigger that comes after the look began is for another run.
+type lagging struct {
+	manifests
+
+	looks, runs int
+	// duringLook happens while the content looks for the first time.
+	duringLook func()
+}
+
+func (l *lagging) Prepare(context.Context, content.Request) (content.Work, *content.Outcome) {
+	return l, nil
+}
+
+func (l *lagging) Settled(context.Context, content.Job) (content.Result, bool) {
+	l.looks++
+	if l.looks == 1 {
+		l.duringLook()
+	}
+	return l.result, l.looks > 2
+}
+
+func (l *lagging) Run(context.Context, content.Job) content.Result {
+	l.runs++
+	return l.result
+}
+
+func TestATriggerDuringALookIsNotCoveredByTheRun(t *testing.T) {
+	for name, before := range map[string]string{"the CR was dirty": "ConfigMap a changed", "it was not": ""} {
+		t.Run(name, func(t *testing.T) {
+			watch := plainWatch()
+			watch.Content, watch.Custom = watches.Content{}, &watches.ContentKind{ChecksEachPeriod: true}
+			b := newBench(t, watch, widget(), interceptor.Funcs{})
+			l := &lagging{manifests: manifests{result: content.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}}}
+			l.duringLook = func() { b.mailbox().markDirty("ConfigMap b changed") }
+			b.Content = l
+			if before != "" {
+				b.mailbox().markDirty(before)
+			}
+			b.mustReconcile()
+			wantEqual(t, "ConfigMap b changed", b.mailbox().whyDirty())
+			b.mustReconcile()
+			wantEqual(t, 2, l.runs)
+			b.mustReconcile()
+			wantEqual(t, "", b.mailbox().whyDirty())
+			wantEqual(t, 2, l.runs)
+		})
+	}
+}

@@ -65,36 +65,50 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		a.digest = r.digestWith(runCtx, a)
 	}
 	a.state.throttle.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff) // To look costs requests, so that it takes a token as a run does.
-	if result, rests := r.settled(runCtx, a, a.rests); rests {
+	dirty := a.mailbox.take()
+	covered, err := r.runUnlessSettled(ctx, runCtx, a)
+	if !covered {
+		a.mailbox.putBack(dirty)
+	}
+	return err
+}
+
+// runUnlessSettled runs the content, unless it finds everything as a run would leave it; covered is true after both.
+// The run of content that looks first may repair only what it has found: triggers that come after this call need another run.
+func (r *Reconciler) runUnlessSettled(ctx, runCtx context.Context, a *attempt) (covered bool, err error) {
+	if result, rests := a.rests(); rests && r.mayConclude(runCtx) {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
-		return nil
+		return true, nil
 	}
 	unlock, err := r.lock(runCtx, a)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unlock() // After the access has ended.
 	grant, err := r.Access.Grant(a.cr, a.username, a.work.Labels())
 	if err != nil {
-		return fmt.Errorf("open the API to the run: %w", err)
+		return false, fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer grant.Revoke()
 	at := newProgress(func(to Phase) { r.states.move(a.entry, to) })
 	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Located: at.placed, Denied: grant.Denied}
-	if result, settled := r.settled(runCtx, a, func() (content.Result, bool) { return a.work.Settled(runCtx, job) }); settled {
+	if result, settled := a.work.Settled(runCtx, job); settled && r.mayConclude(runCtx) {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
-		return nil
+		return true, nil
 	}
 	if err := r.reportStart(ctx, a); err != nil {
-		return err
+		return false, err
 	}
 	a.beginRun()
+	if !r.Watch.ContentKind().ChecksEachPeriod {
+		a.mailbox.take() // It did not look, so it sees everything that came before now.
+	}
 	r.states.move(a.entry, PhaseRunning)
 	runCtx, job.Run = r.trace(runCtx, job.Run)
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
 	a.readies.addOf(a.cr)
-	return r.ended(runCtx, a, job.Run, result, grant.Readies.beyond(&a.readies))
+	return true, r.ended(runCtx, a, job.Run, result, grant.Readies.beyond(&a.readies))
 }
 
 // ended concludes the attempt of a run that has ended here, unless there is nothing to report of it.
@@ -174,20 +188,10 @@ func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {
 func (a *attempt) beginRun() {
 	a.setVersion()
 	a.state.last = nil
-	a.mailbox.take()
 }
 
-// settled reports whether the content finds everything as a run would leave it. Triggers that arrive
-// while the content looks are kept.
-func (r *Reconciler) settled(ctx context.Context, a *attempt, look func() (content.Result, bool)) (content.Result, bool) {
-	dirty := a.mailbox.take()
-	result, settled := look()
-	if settled && ctx.Err() == nil && r.leads() {
-		return result, true
-	}
-	a.mailbox.putBack(dirty)
-	return content.Result{}, false
-}
+// mayConclude reports whether the attempt may end by what the content says without a run.
+func (r *Reconciler) mayConclude(ctx context.Context) bool { return ctx.Err() == nil && r.leads() }
 
 // rests reports whether the content knows without a look that nothing has changed. Where somebody
 // asks, there is a look.

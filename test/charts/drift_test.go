@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -71,6 +72,31 @@ var _ = Describe("a release whose objects others change", func() {
 		Entry("warn: and says so", "warn", true),
 		Entry("off: without a look at them", "off", false),
 	)
+
+	// The look reads one object after another, so that a change may come behind it.
+	It("are all repaired if they change while the release is compared", func(ctx context.Context) {
+		const count = 60
+		s := charted(ctx, map[string]string{"many.yaml": fmt.Sprintf("{{ range $i := until %d }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ $.Release.Name }}-{{ $i }}'}\ndata: {a: b}\n{{ end }}", count)},
+			"  reconcilePeriod: 1h\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "many", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		s.Watched(ctx, "configmaps")
+		changed := []int{count - 1, 0, 1, 2, 3, 4, 5, 6, 7}
+		for range 3 {
+			for _, i := range changed {
+				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: fmt.Sprintf("many-%d", i)}}
+				patch(ctx, object, `{"data":{"a":"theirs"}}`)
+			}
+			for _, i := range changed {
+				object := &corev1.ConfigMap{}
+				Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
+					err := objectNamed(s, fmt.Sprintf("many-%d", i), object)(ctx)
+					return object.Data, err
+				}).Should(HaveKeyWithValue("a", "b"))
+			}
+		}
+	})
 
 	Describe("and that repairs them", Ordered, func() {
 		var (
