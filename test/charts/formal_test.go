@@ -163,6 +163,24 @@ var _ = Describe("objects that server-side apply refuses for formal reasons", fu
 		Expect(deployment.Generation).To(Equal(generation))
 		Expect(s.Condition(cr, "Compared")(ctx)).To(Equal(harness.Condition{}))
 	})
+
+	It("has an element twice: the first change after the installation is repaired", func(ctx context.Context) {
+		text := strings.Replace(served["deployment.yaml"], "      containers:", "      hostAliases: [{ip: 127.0.0.1, hostnames: [a]}, {ip: 127.0.0.1, hostnames: [b]}]\n      containers:", 1)
+		s := charted(ctx, map[string]string{"deployment.yaml": text}, "  reconcilePeriod: 1h\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "twice", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Eventually(ctx, notes(cr, "AppliedByPatch")).Should(HaveLen(1))
+		s.Watched(ctx, "deployments.apps")
+		deployment := &appsv1.Deployment{}
+		read := objectNamed(s, "twice-web", deployment)
+		Expect(read(ctx)).To(Succeed())
+		Expect(k8s.Patch(ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"one","image":"one:theirs"}]}}}}`)), client.FieldOwner("somebody"))).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Container, error) {
+			err := read(ctx)
+			return deployment.Spec.Template.Spec.Containers, err
+		}).Should(ConsistOf(HaveField("Image", "one:1")))
+	})
 })
 
 var _ = DescribeTable("directives of a strategic merge patch are not fields", func(ctx context.Context, apply string) {

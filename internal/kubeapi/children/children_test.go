@@ -123,7 +123,7 @@ func TestAWriteWithoutAKnownResultIsNotForeign(t *testing.T) {
 	}
 	told := 0
 	for _, line := range s.log {
-		if strings.Contains(line, "a run wrote an object, but the API server's answer is missing") {
+		if strings.Contains(line, "the API server neither confirmed nor refused a run's write") {
 			told++
 		}
 	}

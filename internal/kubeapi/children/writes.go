@@ -96,7 +96,7 @@ func (c *Children) logUnknown(write access.Write, response access.Response) {
 	c.loggedUnknown[response.Unknown] = true
 	c.mu.Unlock()
 	if !logged {
-		c.options.Logger.Info("a run wrote an object, but the API server's answer is missing: the manager takes the object's next change, for up to two minutes, for the run's own and does not run again for it (ensign_operator_unknown_writes_total counts such writes)",
+		c.options.Logger.Info("the API server neither confirmed nor refused a run's write: the manager takes the object's next change, for up to two minutes, for the run's own and does not run again for it (ensign_operator_unknown_writes_total counts such writes)",
 			"cause", string(response.Unknown), "code", response.Code, "verb", write.Verb, "resource", write.Resource.GroupResource().String(), "namespace", write.Namespace, "name", write.Name)
 	}
 }

@@ -53,6 +53,8 @@ type WrittenObject struct {
 type PendingWrite struct {
 	cr    CR
 	write access.Write
+	// begun is the ledger's moment of Begin.
+	begun int
 }
 
 // Ledger keeps the writes of all CRs. The zero Ledger is ready for use.
@@ -62,6 +64,8 @@ type Ledger struct {
 	pending map[CR]*pendingWrites
 	// unidentified are the writes whose objects the response did not identify.
 	unidentified map[CR][]*unidentifiedWrite
+	// moment counts the begun writes, and those in unidentified.
+	moment int
 }
 
 // objectKey names an object that runs of one CR have written.
@@ -81,7 +85,8 @@ type pendingWrites struct {
 func (l *Ledger) Begin(cr CR, write access.Write) *PendingWrite {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	pending := &PendingWrite{cr, write}
+	l.moment++
+	pending := &PendingWrite{cr, write, l.moment}
 	if l.pending == nil {
 		l.pending = map[CR]*pendingWrites{}
 	}
@@ -198,6 +203,7 @@ func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
 	}
 	object.deleted, object.stale = object.deleted || written.Deleted, false
 	if written.ResourceVersion != "" {
+		l.settleUnidentified(pending, written.ResourceVersion)
 		object.add(write{written.ResourceVersion, written.Digest})
 	}
 }

@@ -18,6 +18,10 @@ type unidentifiedWrite struct {
 
 	// explained has the objects of a collection whose event the write has explained.
 	explained map[types.UID]bool
+	// noted is the ledger's moment at which the write was noted.
+	noted int
+	// before is a version of the object that the write did not make, nor a later one; "" if none is known.
+	before string
 	// stale is true once SweepUnidentified has seen the write.
 	stale bool
 }
@@ -27,8 +31,20 @@ func (l *Ledger) noteUnidentified(cr CR, write access.Write) {
 	if l.unidentified == nil {
 		l.unidentified = map[CR][]*unidentifiedWrite{}
 	}
-	l.unidentified[cr] = append(l.unidentified[cr], &unidentifiedWrite{Write: write, explained: map[types.UID]bool{}})
+	l.moment++
+	l.unidentified[cr] = append(l.unidentified[cr], &unidentifiedWrite{Write: write, explained: map[types.UID]bool{}, noted: l.moment})
 	l.unidentified[cr] = l.unidentified[cr][max(0, len(l.unidentified[cr])-maxUnidentified):]
+}
+
+// settleUnidentified notes a version that a write has made: no write that ended before it began makes a later one, because
+// the API server's update of an object fails if the object has changed since it was read. The caller must hold the lock.
+func (l *Ledger) settleUnidentified(by *PendingWrite, version string) {
+	for _, w := range l.unidentified[by.cr] {
+		same := w.Resource.GroupResource() == by.write.Resource.GroupResource() && w.Namespace == by.write.Namespace && w.Name == by.write.Name && w.Name != ""
+		if same && w.noted < by.begun && w.before == "" && !w.Deletes() {
+			w.before = version
+		}
+	}
 }
 
 // explainedByUnidentified reports whether one of the writes may have caused the change, and has
@@ -57,7 +73,7 @@ func (l *Ledger) explainedByUnidentified(cr CR, change Change) bool {
 }
 
 func (w *unidentifiedWrite) mayCause(change Change) bool {
-	if !isScope(w.Write, change) || w.explained[change.UID] {
+	if !isScope(w.Write, change) || w.explained[change.UID] || w.before != "" && !older(change.ResourceVersion, w.before) {
 		return false
 	}
 	switch {

@@ -57,6 +57,45 @@ func TestAnUnknownResultExplainsOneEvent(t *testing.T) {
 	}
 }
 
+// Server-side apply that the API server refuses with a code of 500, for example, and the patch that the run sends instead.
+func TestAKnownWriteSettlesAnEarlierUnknownOne(t *testing.T) {
+	for why, test := range map[string]struct {
+		unknown, known access.Write
+		see            []Change
+		want           string
+	}{
+		"a later edit":                          {writing("patch", "c"), writing("patch", "c"), []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
+		"a later edit, whose event comes first": {writing("patch", "c"), writing("patch", "c"), []Change{shown("u", "6", "b")}, "6"},
+		"the unknown write, if it was applied":  {writing("patch", "c"), writing("patch", "c"), []Change{shown("u", "4", "z"), shown("u", "5", "a")}, ""},
+		"not a deletion, which may come later":  {writing("delete", "c"), writing("patch", "c"), []Change{shown("u", "5", "a"), with(shown("u", "6", "a"), deleted)}, ""},
+		"not a write to another object":         {writing("patch", "d"), writing("patch", "c"), []Change{with(shown("v", "6", "b"), func(c *Change) { c.Name = "d" })}, ""},
+	} {
+		t.Run(why, func(t *testing.T) {
+			var l Ledger
+			l.Complete(l.Begin(cr, test.unknown), WrittenObject{})
+			l.Complete(l.Begin(cr, test.known), wrote("u", "5", "a"))
+			var foreign []Change
+			for _, change := range test.see {
+				if l.Observe(cr, change) {
+					foreign = append(foreign, change)
+				}
+			}
+			if diff := cmp.Diff(test.want, versions(foreign)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("not one that ended after it began", func(t *testing.T) {
+		var l Ledger
+		known := l.Begin(cr, writing("patch", "c"))
+		l.Complete(l.Begin(cr, writing("patch", "c")), WrittenObject{})
+		l.Complete(known, wrote("u", "5", "a"))
+		if l.Observe(cr, shown("u", "6", "b")) {
+			t.Error("the unknown write does not explain the next change")
+		}
+	})
+}
+
 func TestAnUnknownResultIsForgotten(t *testing.T) {
 	for why, forget := range map[string]func(*Ledger){
 		"after two sweeps":                       func(l *Ledger) { l.SweepUnidentified(); l.SweepUnidentified() },
