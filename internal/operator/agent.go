@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ansible "github.com/ensign-operator/ensign/internal/ansible/backend"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
@@ -17,14 +18,17 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobs/agent"
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
 	"github.com/ensign-operator/ensign/internal/run"
+	"github.com/ensign-operator/ensign/internal/run/custom"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 // AgentCommand is the argument by which the program is called in the pods of Jobs.
 const AgentCommand = wire.Command
 
-// RunAgent executes the run of the Job whose pod this is, and hands its result to the manager.
-func RunAgent(ctx context.Context, log logr.Logger) error {
+// RunAgent executes the run of the Job whose pod this is, and hands its result to the manager. engines are those
+// of the program.
+func RunAgent(ctx context.Context, log logr.Logger, engines map[schema.GroupVersionKind]content.Engine) error {
 	env := config.NewEnvironment(os.Environ())
 	for _, name := range []string{wire.EnvAddress, wire.EnvKey} {
 		if env[name] == "" {
@@ -44,6 +48,13 @@ func RunAgent(ctx context.Context, log logr.Logger) error {
 			var s agentSettings
 			if err := json.Unmarshal(a.Settings, &s); err != nil {
 				return nil, nil, fmt.Errorf("read the settings of the run: %w", err)
+			}
+			if s.Custom != nil {
+				engine := engines[*s.Custom]
+				if engine == nil {
+					return nil, nil, fmt.Errorf("the program has no engine for %s: give ensign.RunAgent its watch", s.Custom)
+				}
+				return custom.Program(engine), func() error { return nil }, nil
 			}
 			r, closeRunner, err := newAgentRunner(ctx, s, environ, log)
 			if err != nil {
@@ -124,8 +135,10 @@ type agentSettings struct {
 	DropEnv                                  []string
 	RunIdleTimeout                           time.Duration
 
-	// Chart is true if the run is that of a chart.
-	Chart bool
+	// Custom is the kind of a run whose engine the program brings; nil: it is none. Chart is true if the
+	// run is that of a chart.
+	Custom *schema.GroupVersionKind
+	Chart  bool
 	// Python proves the manager's Python environment. An agent with the same environment need not prove
 	// it again.
 	Python pyenv.Proof

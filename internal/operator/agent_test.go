@@ -73,7 +73,7 @@ func TestAnAgentRunsAsTheManagerWould(t *testing.T) {
 }
 
 func TestAnAgentThatAPersonStartsSaysWhatItIsFor(t *testing.T) {
-	if err := RunAgent(t.Context(), logr.Discard()); err == nil || !strings.Contains(err.Error(), wire.EnvAddress) {
+	if err := RunAgent(t.Context(), logr.Discard(), nil); err == nil || !strings.Contains(err.Error(), wire.EnvAddress) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -75,9 +75,8 @@ func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fiel
 		"selector":                    p.selector(&d.Selector),
 		"timeout":                     p.duration(&d.Timeout),
 		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),
-	}
-	if p.custom == nil {
-		fields["executor"], fields["job"] = p.oneOf(&d.job.executor, executorLocal, executorJob), p.job(d)
+		"executor":                    p.oneOf(&d.job.executor, executorLocal, executorJob),
+		"job":                         p.job(d),
 	}
 	for _, kind := range kinds {
 		maps.Copy(fields, kind.parsers)

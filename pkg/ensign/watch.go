@@ -111,6 +111,12 @@ type Custom struct {
 	// ChecksEachPeriod is true if Work.Settled decides after each period whether a run is needed.
 	// If false, each period leads to a run.
 	ChecksEachPeriod bool
+	// Executor is where runs execute: local, which is in the manager, or job; "": local. With job, the
+	// program in the pod gives RunAgent the same watch: its Engine prepares the resource again there, and
+	// runs it. The other methods of Engine and Work are called in the manager.
+	Executor string `watch:"executor"`
+	// Job says how Jobs look in which runs execute; nil: their pods are as the manager's own.
+	Job *Job `watch:"job"`
 
 	Settings
 	Triggers

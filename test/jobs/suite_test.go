@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/jobs/wire"
+	"github.com/ensign-operator/ensign/pkg/ensign"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/pods"
@@ -41,6 +42,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == ensign.AgentCommand {
+		if err := runErrand(); err != nil {
+			panic(err)
+		}
+		return
+	}
 	script.Main(play)
 	os.Exit(m.Run())
 }
@@ -49,14 +56,16 @@ func TestJobs(t *testing.T) { site.Run(t, "jobs", *waitTimeout, 50*time.Millisec
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, controlplane.Options{LeaveNodes: true, AdmitServiceAccounts: true})
-	ground.Define(ctx, harness.Definition(work), harness.Definition(deed), harness.Definition(freight))
+	ground.Define(ctx, harness.Definition(work), harness.Definition(deed), harness.Definition(freight), harness.Definition(errand))
 	dir, err := os.MkdirTemp("", "pods") // Short: sockets are below it.
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
 	played, journal = filepath.Join(dir, "script"), filepath.Join(dir, "journal")
 	Expect(script.Environment(played)).To(Succeed())
+	own, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
 	node, err = pods.Start(ctx, ground.Cluster.Config, pods.Options{
-		Dir: dir, Programs: map[string]string{"manager": cmp.Or(*program, filepath.Join(ground.Root, "bin", "manager"))},
+		Dir: dir, Programs: map[string]string{"manager": cmp.Or(*program, filepath.Join(ground.Root, "bin", "manager")), "errands": own},
 		Env: []string{"PATH=" + os.Getenv("PATH"), wire.EnvTokenFile + "=" + wire.TokenFile, wire.EnvTerminationFile + "=" + wire.TerminationFile, journalVariable + "=" + journal},
 	})
 	Expect(err).NotTo(HaveOccurred())
