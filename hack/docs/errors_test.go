@@ -42,7 +42,7 @@ var sayThemselves = []string{
 	"is empty or blank; give it a name", "is not valid UTF-8; give it another name",
 	// Its log.
 	"the next start tries again", "the verb list for leases",
-	"the cluster does not have these watched namespaces", "the watches file names an environment variable that is not set", "no watch has their kind",
+	"give ensign.RunAgent its watch", "the cluster does not have these watched namespaces", "the watches file names an environment variable that is not set", "no watch has their kind",
 	"OPERATOR_NAME is read as the name of the lease", "too many triggers; slowing down", "a field of the release is changed again and again",
 	"an object is patched, because server-side apply refuses it", "drift detected, not repaired", "driftIgnore names fields that no object of the release has",
 	"the memory limit is too low for a run", "a collection is too old for this ansible-core", "that VIRTUAL_ENV names cannot be used", "runs use the locale C.UTF-8",
