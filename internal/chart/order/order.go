@@ -10,12 +10,13 @@ package order
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -214,43 +215,11 @@ type Evaluated struct {
 
 // Decode reads an order as the manager wrote it. Whole numbers of the values stay whole: a
 // template would write a float of a million as 1e+06.
-func Decode(text []byte) (Order, error) {
-	var o Order
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&o); err != nil {
+func Decode(text []byte) (o Order, err error) {
+	if err := strictjson.UnmarshalCaseSensitivePreserveInts(text, &o); err != nil {
 		return Order{}, fmt.Errorf("read the order: %w", err)
 	}
-	return o, numbers(o.Values)
-}
-
-// numbers replaces each number below the value by an int64 or else a float64.
-func numbers(value any) error {
-	replace := func(old any, set func(any)) error {
-		n, isNumber := old.(json.Number)
-		if !isNumber {
-			return numbers(old)
-		}
-		if whole, err := n.Int64(); err == nil {
-			set(whole)
-			return nil
-		}
-		float, err := n.Float64()
-		set(float)
-		return err
-	}
-	var errs []error
-	switch v := value.(type) {
-	case map[string]any:
-		for key, old := range v {
-			errs = append(errs, replace(old, func(n any) { v[key] = n }))
-		}
-	case []any:
-		for i, old := range v {
-			errs = append(errs, replace(old, func(n any) { v[i] = n }))
-		}
-	}
-	return errors.Join(errs...)
+	return o, nil
 }
 
 // Record is one line that chart-exec writes.
