@@ -325,7 +325,7 @@ func (a *application) takeOver(ctx context.Context) error {
 	}
 	moved := a.live.DeepCopy()
 	managers := formerManagers(moved.GetManagedFields())
-	if annotations := moved.GetAnnotations(); annotations[releaseName] != a.Name || annotations[releaseNamespace] != a.Applier.Namespace {
+	if !isAnnotated(moved, a.Namespace, a.Name) {
 		managers = nil
 	}
 	if len(managers) > 0 {
@@ -367,7 +367,7 @@ func (a *application) withoutRivals(ctx context.Context) (applied *unstructured.
 			return applied, nil
 		}
 	}
-	d, err := resolveConflict(a.live, a.want, a.want, excluded, refusal, a.tryUpdate(ctx))
+	d, err := (&conflict{a.live, a.want, a.want, a.tryUpdate(ctx)}).resolve(excluded, refusal)
 	switch {
 	case err != nil:
 		return nil, err
@@ -440,7 +440,7 @@ func (a *application) patch(ctx context.Context, manager string, dryRun bool) (*
 	case fillNulls(a.want.Object, a.lastText.Object, a.live.Object):
 		return a.patch(ctx, manager, dryRun)
 	}
-	d, err := resolveConflict(a.live, a.want, a.before, excluded, refusal, a.tryUpdate(ctx))
+	d, err := (&conflict{a.live, a.want, a.before, a.tryUpdate(ctx)}).resolve(excluded, refusal)
 	if d == nil || err != nil {
 		return nil, errors.Join(refusal, err)
 	}
@@ -457,11 +457,14 @@ func (a *application) patchOf(ctx context.Context, manager string, going []field
 			text, kind, err = patchTo(a.live, merged)
 		}
 	}
-	if err != nil || string(text) == empty {
-		return a.live, err
+	if string(text) == empty && err == nil {
+		return a.live, nil
 	}
-	if text, err = withUID(text, a.live); err != nil {
-		return nil, err
+	if err == nil {
+		text, err = withUID(text, a.live)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a patch: %w", err)
 	}
 	return a.client.Patch(ctx, a.want.GetName(), kind, text, metav1.PatchOptions{FieldManager: manager, DryRun: dry(dryRun)})
 }

@@ -25,18 +25,25 @@ type resolution struct {
 	applied *unstructured.Unstructured
 }
 
-// resolveConflict returns the fields of the live object to remove, so that the API server accepts the
+// conflict is one between the live object and the chart's text. before is the object as the chart had it before.
+type conflict struct {
+	live, desired, before *unstructured.Unstructured
+
+	try tryUpdate
+}
+
+// resolve returns the fields of the live object to remove, so that the API server accepts the
 // chart's text; nil if there are none, or if that would not help. It removes all rivals, and as few
 // fields as possible at the place of a refusal: additions by other managers elsewhere stay. An
 // error is a temporary one of the API server.
-func resolveConflict(live, desired, before *unstructured.Unstructured, rivals []fieldpath.Path, refusal error, try tryUpdate) (*resolution, error) {
+func (c *conflict) resolve(rivals []fieldpath.Path, refusal error) (*resolution, error) {
 	if len(rivals) > 0 && refusal == nil {
-		applied, cause, err := without(live, desired, before, rivals, try)
+		applied, cause, err := c.without(rivals)
 		switch {
 		case err != nil:
 			return nil, err
 		case applied != nil:
-			return newResolution(live, applied, rivals)
+			return newResolution(c.live, applied, rivals)
 		}
 		refusal = cause
 	}
@@ -44,7 +51,7 @@ func resolveConflict(live, desired, before *unstructured.Unstructured, rivals []
 		return nil, nil //nolint:nilnil // See above.
 	}
 	going := slices.Clone(rivals)
-	for _, path := range suspects(live, desired, refusal) {
+	for _, path := range suspects(c.live, c.desired, refusal) {
 		if !slices.ContainsFunc(rivals, func(rival fieldpath.Path) bool { return len(path) >= len(rival) && path[:len(rival)].Equals(rival) }) {
 			going = append(going, path)
 		}
@@ -52,29 +59,29 @@ func resolveConflict(live, desired, before *unstructured.Unstructured, rivals []
 	if len(going) == len(rivals) {
 		return nil, nil //nolint:nilnil // See above.
 	}
-	applied, _, err := without(live, desired, before, going, try)
+	applied, _, err := c.without(going)
 	if applied == nil || err != nil {
 		return nil, err
 	}
 	all := &resolution{going, applied}
-	if err := all.spare(live, desired, before, going[len(rivals):], try); err != nil {
+	if err := c.spare(all, going[len(rivals):]); err != nil {
 		return nil, err
 	}
 	if len(all.going) == 0 {
 		return nil, nil //nolint:nilnil // The API server accepts the update with all additions: they are not the cause.
 	}
-	return newResolution(live, all.applied, all.going)
+	return newResolution(c.live, all.applied, all.going)
 }
 
-// spare takes out the paths that need not be removed for the API server to accept the chart's text. A default
+// spare takes out of d the paths that need not be removed for the API server to accept the chart's text. A default
 // without a manager is removed alone: a merge may drop it by itself, and an apply does not.
-func (d *resolution) spare(live, desired, before *unstructured.Unstructured, paths []fieldpath.Path, try tryUpdate) error {
+func (c *conflict) spare(d *resolution, paths []fieldpath.Path) error {
 	for _, path := range paths {
 		rest := slices.DeleteFunc(slices.Clone(d.going), path.Equals)
-		if len(rest) == 0 && !holdsAny(fieldsOf(live, isOthers), path) {
+		if len(rest) == 0 && !holdsAny(fieldsOf(c.live, isOthers), path) {
 			break
 		}
-		less, _, err := without(live, desired, before, rest, try)
+		less, _, err := c.without(rest)
 		if err != nil {
 			return err
 		}
@@ -87,12 +94,12 @@ func (d *resolution) spare(live, desired, before *unstructured.Unstructured, pat
 
 // without returns the object after an update to the chart's text without the fields; nil and the
 // cause if the API server refuses it, or its lists cannot be merged.
-func without(live, desired, before *unstructured.Unstructured, going []fieldpath.Path, try tryUpdate) (applied *unstructured.Unstructured, cause, err error) {
-	merged, err := mergeWithout(before, desired, live, going)
+func (c *conflict) without(going []fieldpath.Path) (applied *unstructured.Unstructured, cause, err error) {
+	merged, err := mergeWithout(c.before, c.desired, c.live, going)
 	if merged == nil || err != nil {
 		return nil, err, nil // The refusal of the apply says more.
 	}
-	applied, err = try(merged)
+	applied, err = c.try(merged)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, nil, err // Another client was faster: the refusal was about another object.
 	}

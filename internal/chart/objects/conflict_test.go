@@ -95,7 +95,7 @@ func TestWhatStandsInTheChartsPlaceGoesAndNothingElse(t *testing.T) {
 		}
 		return object, nil
 	}
-	found, err := resolveConflict(read(t, changed), read(t, chart), read(t, chart), nil, invalid(field.NewPath("spec", "ports").Index(1).Child("name")), oneName)
+	found, err := (&conflict{read(t, changed), read(t, chart), read(t, chart), oneName}).resolve(nil, invalid(field.NewPath("spec", "ports").Index(1).Child("name")))
 	if err != nil || found == nil {
 		t.Fatalf("got %v, %v", found, err)
 	}
@@ -141,7 +141,7 @@ func TestADefaultThatNobodyHoldsGoes(t *testing.T) {
 		}
 		return object, nil
 	}
-	found, err := resolveConflict(read(t, rolling), read(t, recreated), read(t, recreated), nil, invalid(at), try)
+	found, err := (&conflict{read(t, rolling), read(t, recreated), read(t, recreated), try}).resolve(nil, invalid(at))
 	if err != nil || found == nil {
 		t.Fatalf("got %v, %v", found, err)
 	}
@@ -153,7 +153,7 @@ func TestADefaultThatNobodyHoldsGoes(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	elsewhere := strings.Replace(rolling, "manager: autoscaler, operation: Update, apiVersion: apps/v1", "manager: autoscaler, operation: Update, apiVersion: apps/v1beta1", 1)
-	if found, err := resolveConflict(read(t, elsewhere), read(t, recreated), read(t, recreated), nil, invalid(at), try); found != nil || err != nil {
+	if found, err := (&conflict{read(t, elsewhere), read(t, recreated), read(t, recreated), try}).resolve(nil, invalid(at)); found != nil || err != nil {
 		t.Errorf("who holds it by another version is not known: got %v, %v", found, err)
 	}
 }
@@ -176,13 +176,13 @@ func TestNothingGoes(t *testing.T) {
 		"if the API server accepts the update with all of it": {changed, chart, invalid(ports), accept},
 		"of a kind whose lists are not known":                 {strings.Replace(changed, "apiVersion: v1\n", "apiVersion: example.com/v1\n", 1), strings.Replace(chart, "apiVersion: v1\n", "apiVersion: example.com/v1\n", 1), invalid(ports), accept},
 	} {
-		found, err := resolveConflict(read(t, test.live), read(t, test.chart), read(t, test.chart), nil, test.refusal, test.try)
+		found, err := (&conflict{read(t, test.live), read(t, test.chart), read(t, test.chart), test.try}).resolve(nil, test.refusal)
 		if found != nil || err != nil {
 			t.Errorf("%s: got %v, %v", why, found, err)
 		}
 	}
-	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed"))
-	if _, err := resolveConflict(read(t, changed), read(t, chart), read(t, chart), nil, invalid(ports), func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, conflict }); !apierrors.IsConflict(err) {
+	stale := apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed"))
+	if _, err := (&conflict{read(t, changed), read(t, chart), read(t, chart), func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return nil, stale }}).resolve(nil, invalid(ports)); !apierrors.IsConflict(err) {
 		t.Errorf("an object that has changed meanwhile is looked at again, not %v", err)
 	}
 }

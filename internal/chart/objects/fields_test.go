@@ -52,7 +52,7 @@ func TestKeep(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			desired, live, want := readAll(t, test.desired)[0], readAll(t, test.live)[0], readAll(t, test.want)[0]
 			pointer := Parse(test.pointer)
-			Keep(desired.Object, live.Object, pointer)
+			keep(desired.Object, live.Object, pointer)
 			if diff := cmp.Diff(want.Object, desired.Object); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

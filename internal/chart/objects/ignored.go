@@ -53,7 +53,7 @@ func (r Rule) Of(object *unstructured.Unstructured) bool {
 func (rules Ignored) KeepIgnored(desired, live, before *unstructured.Unstructured) {
 	for _, rule := range rules {
 		if rule.Of(desired) && equality.Semantic.DeepEqual(rule.Pointer.values(desired.Object), rule.Pointer.values(before.Object)) {
-			Keep(desired.Object, live.Object, rule.Pointer)
+			keep(desired.Object, live.Object, rule.Pointer)
 		}
 	}
 }

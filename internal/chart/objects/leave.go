@@ -17,13 +17,13 @@ import (
 // leave copies the live values of fields that are not the chart's into desired: fields that the
 // cluster fills, that other managers may change, or that other managers added in lists that are one
 // value for the API server. before is the object as the chart had it before.
-func (a *Applier) leave(desired, live, before *unstructured.Unstructured, keep []Pointer) {
+func (a *Applier) leave(desired, live, before *unstructured.Unstructured, kept []Pointer) {
 	for _, pointer := range ByCluster(desired, a.Scaled, a.Namespace) {
-		Keep(desired.Object, live.Object, pointer)
+		keep(desired.Object, live.Object, pointer)
 	}
 	a.Ignored.KeepIgnored(desired, live, before)
-	for _, pointer := range keep {
-		Keep(desired.Object, live.Object, pointer)
+	for _, pointer := range kept {
+		keep(desired.Object, live.Object, pointer)
 	}
 	was := before.Object
 	if desired.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "ServiceAccount"}) {
@@ -80,13 +80,8 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 			keepAdded(value, was[name], there[name], held.WithPrefix(element), held.Members.Has(element))
 		}
 	case []any:
-		was, _ := before.([]any)
-		there, _ := live.([]any)
-		if !isLeaf && !held.Empty() {
-			return // It has keys, so that a field has its own owner.
-		}
-		for i, entry := range desired {
-			addFields(entry, counterpartOf(desired, i, was), counterpartOf(desired, i, there))
+		if isLeaf || held.Empty() { // Otherwise it has keys, so that a field has its own owner.
+			addFields(desired, before, live)
 		}
 	}
 }
@@ -95,24 +90,46 @@ func keepAdded(desired, before, live any, held *fieldpath.Set, isLeaf bool) {
 // value may be a default of the cluster that cannot be removed, such as the class of a PVC. The applier may own
 // it, so that an apply without the field would remove it.
 func fillNulls(desired, before, live any) (filled bool) {
+	eachObject(desired, before, live, func(desired, before, live map[string]any) {
+		for name, value := range desired {
+			if value == nil && before[name] == nil && live[name] != nil {
+				desired[name], filled = runtime.DeepCopyJSONValue(live[name]), true
+			}
+		}
+	})
+	return filled
+}
+
+// addFields copies the fields from the live object that the chart neither has nor had, at any depth.
+func addFields(desired, before, live any) {
+	eachObject(desired, before, live, func(desired, before, live map[string]any) {
+		for name, value := range live {
+			_, has := desired[name]
+			if _, had := before[name]; !has && !had {
+				desired[name] = runtime.DeepCopyJSONValue(value)
+			}
+		}
+	})
+}
+
+// eachObject calls change with each JSON object in the chart's value, and with its counterparts in the chart's former
+// value and in the live one, which are nil where there are none. The inner ones come first.
+func eachObject(desired, before, live any, change func(desired, before, live map[string]any)) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		was, _ := before.(map[string]any)
 		there, _ := live.(map[string]any)
 		for name, value := range desired {
-			if value == nil && was[name] == nil && there[name] != nil {
-				desired[name], filled = runtime.DeepCopyJSONValue(there[name]), true
-			}
-			filled = fillNulls(value, was[name], there[name]) || filled
+			eachObject(value, was[name], there[name], change)
 		}
+		change(desired, was, there)
 	case []any:
 		was, _ := before.([]any)
 		there, _ := live.([]any)
 		for i, entry := range desired {
-			filled = fillNulls(entry, counterpartOf(desired, i, was), counterpartOf(desired, i, there)) || filled
+			eachObject(entry, counterpartOf(desired, i, was), counterpartOf(desired, i, there), change)
 		}
 	}
-	return filled
 }
 
 // counterpartOf returns the entry of list that corresponds to an entry of desired; nil if there is none, or
@@ -124,33 +141,6 @@ func counterpartOf(desired []any, i int, list []any) any {
 		return list[j]
 	}
 	return nil
-}
-
-// addFields copies the fields from the live object that the chart neither has nor had, at any depth.
-func addFields(desired, before, live any) {
-	wanted, isWanted := desired.(map[string]any)
-	there, isThere := live.(map[string]any)
-	was, _ := before.(map[string]any)
-	if list, isList := desired.([]any); isList {
-		lists, _ := live.([]any)
-		lasts, _ := before.([]any)
-		for i, entry := range list {
-			addFields(entry, counterpartOf(list, i, lasts), counterpartOf(list, i, lists))
-		}
-	}
-	if !isWanted || !isThere {
-		return
-	}
-	for name, value := range there {
-		_, had := was[name]
-		inner, has := wanted[name]
-		switch {
-		case has:
-			addFields(inner, was[name], value)
-		case !had:
-			wanted[name] = runtime.DeepCopyJSONValue(value)
-		}
-	}
 }
 
 // Line returns the entry of driftIgnore that leaves a field of the object to other managers, for

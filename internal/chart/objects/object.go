@@ -15,15 +15,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// The annotations by which Helm knows the objects of a release.
+// The label and the annotations by which Helm knows the objects of a release.
 const (
+	managedBy        = "app.kubernetes.io/managed-by"
 	releaseName      = "meta.helm.sh/release-name"
 	releaseNamespace = "meta.helm.sh/release-namespace"
 )
 
 // HelmMetadata returns the label and the annotations that Helm sets on the objects of a release.
 func HelmMetadata(namespace, name string) (labels, annotations map[string]string) {
-	return map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{releaseName: name, releaseNamespace: namespace}
+	return map[string]string{managedBy: "Helm"}, map[string]string{releaseName: name, releaseNamespace: namespace}
 }
 
 // KeepPolicy is Helm's annotation for objects that outlive their release.
@@ -47,12 +48,21 @@ func OtherRelease(object metav1.Object, namespace, name string) string {
 // OtherOwner returns the kind and name of an object's owner, if the object is not annotated with this
 // release and the CR with the UID is not an owner.
 func OtherOwner(object metav1.Object, namespace, name string, uid types.UID) string {
-	owners, annotations := object.GetOwnerReferences(), object.GetAnnotations()
-	ours := annotations[releaseNamespace] == namespace && annotations[releaseName] == name
-	if ours || len(owners) == 0 || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == uid }) {
+	owners := object.GetOwnerReferences()
+	if isAnnotated(object, namespace, name) || len(owners) == 0 || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == uid }) {
 		return ""
 	}
 	return owners[0].Kind + " " + owners[0].Name
+}
+
+// BelongsTo reports whether an object has Helm's label and its annotations for the release.
+func BelongsTo(object metav1.Object, namespace, name string) bool {
+	return object.GetLabels()[managedBy] == "Helm" && isAnnotated(object, namespace, name)
+}
+
+func isAnnotated(object metav1.Object, namespace, name string) bool {
+	annotations := object.GetAnnotations()
+	return annotations[releaseNamespace] == namespace && annotations[releaseName] == name
 }
 
 // addHelmMetadata sets Helm's label and annotations on an object.
@@ -75,7 +85,7 @@ func lastOfEach(objects []*unstructured.Unstructured, namespace string) []*unstr
 	seen := map[string]bool{}
 	var kept []*unstructured.Unstructured
 	for _, object := range slices.Backward(objects) {
-		identity := strings.Join([]string{object.GroupVersionKind().GroupKind().String(), or(object.GetNamespace(), namespace), object.GetName()}, "/")
+		identity := identityOf(object, namespace)
 		if object.GetName() == "" || !seen[identity] {
 			kept = append(kept, object)
 		}
@@ -83,6 +93,11 @@ func lastOfEach(objects []*unstructured.Unstructured, namespace string) []*unstr
 	}
 	slices.Reverse(kept)
 	return kept
+}
+
+// identityOf returns the kind, namespace and name of an object. namespace is that of objects that name none.
+func identityOf(object *unstructured.Unstructured, namespace string) string {
+	return strings.Join([]string{object.GroupVersionKind().GroupKind().String(), or(object.GetNamespace(), namespace), object.GetName()}, "/")
 }
 
 // writeOnly is a field of Secrets that no answer has.

@@ -76,13 +76,9 @@ func entries(list []any, token string) (found []int) {
 	return found
 }
 
-// Keep sets the fields of desired that the pointer names to their live values, and removes those that
-// live does not have. It changes nothing if the parent is missing in one of them.
-func Keep(desired, live map[string]any, p Pointer) {
-	keep(desired, live, p)
-}
-
-// keep returns desired with the live values. A list gets another length.
+// keep sets the fields of desired that the pointer names to their live values, and removes those that
+// live does not have. It changes nothing if the parent is missing in one of them. It returns desired: a list gets
+// another length.
 func keep(desired, live any, p Pointer) any {
 	switch desired := desired.(type) {
 	case map[string]any:

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,10 +60,10 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 	}
 	for _, object := range made {
 		d.addHelmMetadata(object)
-		identity, random := d.identity(object), []string{"/metadata/name"}
+		identity, random := identityOf(object, d.Namespace), []string{"/metadata/name"}
 		if twin := again[identity]; twin != nil {
 			d.addHelmMetadata(twin)
-			random = differing(object.Object, twin.Object, "")
+			random = Differing(object.Object, twin.Object, "")
 		}
 		change := d.preview(ctx, object, former[identity], brings)
 		change.Former, change.Random = former[identity] != nil, random
@@ -72,7 +71,7 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 		delete(former, identity)
 	}
 	for _, object := range lastOfEach(parsed[0], d.Namespace) {
-		if former[d.identity(object)] == nil {
+		if former[identityOf(object, d.Namespace)] == nil {
 			continue
 		}
 		if change := d.dropped(ctx, object); change.Live != nil || change.Err != nil {
@@ -85,13 +84,9 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 func (d *Detector) byIdentity(all []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	found := map[string]*unstructured.Unstructured{}
 	for _, object := range all {
-		found[d.identity(object)] = object
+		found[identityOf(object, d.Namespace)] = object
 	}
 	return found
-}
-
-func (d *Detector) identity(object *unstructured.Unstructured) string {
-	return strings.Join([]string{object.GroupVersionKind().GroupKind().String(), or(object.GetNamespace(), d.Namespace), object.GetName()}, "/")
 }
 
 // preview tries one object. brings are the objects of the release that others may need.
@@ -162,20 +157,27 @@ func keysOf(one, other map[string]any) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// differing returns the places at which two values differ, as JSON pointers.
-func differing(one, other any, at string) (all []string) {
+// Differing returns the places at which two values differ, as JSON pointers that begin with at.
+func Differing(one, other any, at string) (all []string) {
 	switch first := one.(type) {
 	case map[string]any:
 		if second, is := other.(map[string]any); is {
 			for _, key := range keysOf(first, second) {
-				all = append(all, differing(first[key], second[key], at+Pointer{key}.String())...)
+				was, had := first[key]
+				is, has := second[key]
+				below := at + Pointer{key}.String()
+				if had != has {
+					all = append(all, below)
+				} else {
+					all = append(all, Differing(was, is, below)...)
+				}
 			}
 			return all
 		}
 	case []any:
 		if second, is := other.([]any); is && len(first) == len(second) {
 			for i := range first {
-				all = append(all, differing(first[i], second[i], at+"/"+strconv.Itoa(i))...)
+				all = append(all, Differing(first[i], second[i], at+"/"+strconv.Itoa(i))...)
 			}
 			return all
 		}

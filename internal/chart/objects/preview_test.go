@@ -87,7 +87,7 @@ func TestWhereTwoRenderingsDiffer(t *testing.T) {
 	one := map[string]any{"a": "x", "b": []any{"1", "2"}, "c": map[string]any{"d/e": "1"}, "f": "same", "g": "gone", "h": []any{"1"}}
 	other := map[string]any{"a": "y", "b": []any{"1", "3"}, "c": map[string]any{"d/e": "2"}, "f": "same", "h": []any{"1", "2"}}
 	want := []string{"/a", "/b/1", "/c/d~1e", "/g", "/h"}
-	if got := differing(one, other, ""); !slices.Equal(got, want) {
+	if got := Differing(one, other, ""); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

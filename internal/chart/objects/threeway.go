@@ -24,59 +24,63 @@ const empty = "{}"
 // A list with a duplicate key, such as two variables of one name, cannot be merged by its keys: the
 // patch would change the first of them, or remove both. Such a list is replaced as a whole.
 func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
-	texts := make([][]byte, 3)
-	for i, object := range []*unstructured.Unstructured{original, target, live} {
-		var err error
-		if texts[i], err = json.Marshal(object.Object); err != nil {
-			return nil, "", fmt.Errorf("make a patch: %w", err)
-		}
-	}
-	known, err := scheme.Scheme.New(target.GroupVersionKind())
-	if err != nil { // A kind that the client does not know.
+	lists, texts, err := listsAndTexts(original, target, live)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case lists == nil:
 		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[2])
 		return patch, types.MergePatchType, err
 	}
-	lists, err := strategicpatch.NewPatchMetaFromStruct(known)
+	patch, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], lists, true)
 	if err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
+		return nil, "", err
 	}
-	text, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], lists, true)
+	return withWholeLists(patch, original, target, live, lists)
+}
+
+// listsAndTexts returns which lists of the objects' kind can be merged by keys, nil for a kind that the client does not
+// know, and the objects as JSON.
+func listsAndTexts(objects ...*unstructured.Unstructured) (lists strategicpatch.LookupPatchMeta, texts [][]byte, err error) {
+	for _, object := range objects {
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts = append(texts, text)
+	}
+	known, err := scheme.Scheme.New(objects[len(objects)-1].GroupVersionKind())
 	if err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
+		return nil, texts, nil //nolint:nilerr // See above.
 	}
-	return withWholeLists(text, original, target, live, lists)
+	lists, err = strategicpatch.NewPatchMetaFromStruct(known)
+	return lists, texts, err
 }
 
 // withWholeLists makes a strategic merge patch replace the lists that cannot be merged by their keys.
 func withWholeLists(text []byte, original, target, live *unstructured.Unstructured, lists strategicpatch.LookupPatchMeta) ([]byte, types.PatchType, error) {
 	patch := map[string]any{}
-	if err := json.Unmarshal(text, &patch); err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
+	err := json.Unmarshal(text, &patch)
+	if err == nil && replaceLists(patch, original.Object, target.Object, live.Object, lists) {
+		text, err = json.Marshal(patch)
 	}
-	if !replaceLists(patch, original.Object, target.Object, live.Object, lists) {
-		return text, types.StrategicMergePatchType, nil
-	}
-	text, err := json.Marshal(patch)
 	return text, types.StrategicMergePatchType, err
 }
 
 // merge returns the live object with that patch applied; nil for a kind that the client does not know, because
 // it cannot tell which entries of lists are the same.
 func merge(original, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	known, err := scheme.Scheme.New(target.GroupVersionKind())
-	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // See above.
+	lists, texts, err := listsAndTexts(live)
+	if lists == nil || err != nil {
+		return nil, err
 	}
 	patch, _, err := threeWayPatch(original, target, live)
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(live.Object)
+	text, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(texts[0], patch, lists)
 	if err != nil {
-		return nil, fmt.Errorf("merge objects: %w", err)
-	}
-	if text, err = strategicpatch.StrategicMergePatch(text, patch, known); err != nil {
-		return nil, fmt.Errorf("merge objects: %w", err)
+		return nil, err
 	}
 	merged := &unstructured.Unstructured{}
 	return merged, merged.UnmarshalJSON(text)
@@ -84,23 +88,13 @@ func merge(original, target, live *unstructured.Unstructured) (*unstructured.Uns
 
 // patchTo returns the patch from the live object to the wanted one, of a kind that the client knows.
 func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, error) {
-	known, err := scheme.Scheme.New(live.GroupVersionKind())
+	lists, texts, err := listsAndTexts(live, wanted)
 	if err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
-	}
-	var texts [2][]byte
-	for i, object := range []*unstructured.Unstructured{live, wanted} {
-		if texts[i], err = json.Marshal(object.Object); err != nil {
-			return nil, "", fmt.Errorf("make a patch: %w", err)
-		}
-	}
-	lists, err := strategicpatch.NewPatchMetaFromStruct(known)
-	if err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
+		return nil, "", err
 	}
 	text, err := strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(texts[0], texts[1], lists)
 	if err != nil {
-		return nil, "", fmt.Errorf("make a patch: %w", err)
+		return nil, "", err
 	}
 	return withWholeLists(text, live, wanted, live, lists)
 }
@@ -108,11 +102,12 @@ func patchTo(live, wanted *unstructured.Unstructured) ([]byte, types.PatchType, 
 // withUID adds the UID of the object to its patch: the API server refuses it for a successor of the same name.
 func withUID(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
 	fields := map[string]any{}
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, fmt.Errorf("make a patch: %w", err)
+	err := json.Unmarshal(patch, &fields)
+	if err == nil {
+		err = unstructured.SetNestedField(fields, string(live.GetUID()), "metadata", "uid")
 	}
-	if err := unstructured.SetNestedField(fields, string(live.GetUID()), "metadata", "uid"); err != nil {
-		return nil, fmt.Errorf("make a patch: %w", err)
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(fields)
 }
