@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,54 +25,29 @@ const (
 	calm = 10 * time.Minute
 )
 
-// contests have the fields of releases that were repaired, by the UIDs of their CRs. A field that another client
-// changes again and again is repaired at growing intervals; all other fields are repaired at once. The zero value is
-// empty.
-type contests struct {
-	mu  sync.Mutex
-	all map[string]map[contested]contest
-}
+// contests have the fields of a release that were repaired. A field that another client changes again and again is
+// repaired at growing intervals; all other fields are repaired at once.
+type contests map[contested]contest
 
 // contested is a field of an object; "" is the object itself, which is deleted again and again.
 type contested struct{ object, field string }
 
-// contest says how often a field was repaired, and when it may be repaired again.
+// contest says how often a field was repaired, and when it may be repaired again; the zero time means at once.
 type contest struct {
 	repairs int
 	due     time.Time
 }
 
-// due returns when a field may be repaired; the zero time means at once.
-func (c *contests) due(uid string, field contested) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[uid][field].due
-}
-
 // repaired notes a repair, and returns the field's contest.
-func (c *contests) repaired(uid string, field contested, now time.Time) contest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := c.all[uid][field]
+func (c contests) repaired(field contested, now time.Time) contest {
+	last := c[field]
 	if now.After(last.due.Add(calm)) {
 		last = contest{}
 	}
 	last.repairs++
 	last.due = now.Add(pauseAfter(last.repairs))
-	if c.all == nil {
-		c.all = map[string]map[contested]contest{}
-	}
-	if c.all[uid] == nil {
-		c.all[uid] = map[contested]contest{}
-	}
-	c.all[uid][field] = last
+	c[field] = last
 	return last
-}
-
-func (c *contests) forget(uid string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.all, uid)
 }
 
 // pauseAfter returns the pause after a repair of a field. It is 0 after the first one: a second
@@ -91,7 +65,7 @@ func pauseAfter(repairs int) time.Duration {
 
 // isHeld reports whether a field waits for its repair.
 func (w *work) isHeld(object, field string) bool {
-	return w.engine.now().Before(w.engine.contests.due(string(w.cr.GetUID()), contested{object, field}))
+	return w.engine.now().Before(w.memory.contests[contested{object, field}].due)
 }
 
 // noteRepairs notes the repaired fields, and makes Events about contested ones.
@@ -99,7 +73,7 @@ func (w *work) noteRepairs(ctx context.Context, repaired []objects.Object) {
 	for _, object := range repaired {
 		for _, field := range fieldsOf(object) {
 			now := w.engine.now()
-			c := w.engine.contests.repaired(string(w.cr.GetUID()), contested{object.Name, field}, now)
+			c := w.memory.contests.repaired(contested{object.Name, field}, now)
 			if c.repairs < contestedFrom {
 				continue
 			}
@@ -124,7 +98,7 @@ func (w *work) nextRepair(waiting []objects.Object) (pause time.Duration) {
 	now := w.engine.now()
 	for _, object := range waiting {
 		for _, field := range fieldsOf(object) {
-			left := max(w.engine.contests.due(string(w.cr.GetUID()), contested{object.Name, field}).Sub(now), time.Second)
+			left := max(w.memory.contests[contested{object.Name, field}].due.Sub(now), time.Second)
 			if pause == 0 || left < pause {
 				pause = left
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,12 +29,14 @@ const (
 // notes the objects that it reads in the observation.
 func (w *work) detector(f *found) *objects.Detector {
 	return &objects.Detector{
-		Cluster: f.cluster, Observe: w.observe(&f.observation), Held: w.isHeld, Finished: w.engine.finished.of(string(w.cr.GetUID())),
-		Applier: objects.Applier{
-			Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore),
-			ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
-		},
+		Cluster: f.cluster, Observe: w.observe(&f.observation), Held: w.isHeld, Finished: w.memory.finished,
+		Applier: w.applier(f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply)),
 	}
+}
+
+func (w *work) applier(byClient bool) objects.Applier {
+	ignored := objects.NewIgnored(w.engine.Watch.Chart.DriftIgnore)
+	return objects.Applier{Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: ignored, ByClient: byClient}
 }
 
 // repair repairs the objects that have drifted. An error for one does not stop the others.
@@ -57,7 +58,7 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 // deployed adds the objects that could not be compared, and the fields that wait for their repair, to the
 // result of the function deployed.
 func (w *work) deployed(f found) content.Result {
-	result := deployed(f.last())
+	result := deployed(f.last(), shown(f.objects()))
 	refused, waiting := f.compared.Refused, f.compared.Waiting
 	result.RequeueAfter = w.nextRepair(waiting)
 	for _, object := range slices.Concat(f.compared.Drifted, waiting) {
@@ -92,7 +93,7 @@ func (w *work) refusals(refused []objects.Refused) string {
 	if len(refused) == 0 {
 		return ""
 	}
-	message, _ := w.engine.messages.first(string(w.cr.GetUID()), comparedType, strings.Join(faults, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
+	message, _ := w.memory.first(comparedType, strings.Join(faults, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
 	return message
 }
 
@@ -105,7 +106,7 @@ func lasting(message string) string {
 func (w *work) warnOfPatches(ctx context.Context, found objects.Found) {
 	const limit = 300
 	for _, one := range found.Patched {
-		if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventPatched+one.Name, lasting(one.Message), ""); !first {
+		if _, first := w.memory.first(eventPatched+one.Name, lasting(one.Message), ""); !first {
 			continue
 		}
 		refusal, warnings := w.mask.Text(sanitize.Text(one.Message)), w.mask.Text(strings.Join(one.Warnings, "; "))
@@ -121,7 +122,7 @@ func (w *work) warnOfPatches(ctx context.Context, found objects.Found) {
 // warnOfDrift warns once of drift that is not repaired, and again when it changes.
 func (w *work) warnOfDrift(ctx context.Context, found objects.Found) {
 	objects := drifted(found.Drifted)
-	if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
+	if _, first := w.memory.first(eventDrifted, objects, ""); !first || objects == "" {
 		return
 	}
 	w.log(ctx).Info("WARNING: drift detected, not repaired (drift: warn)", "objects", objects)
@@ -135,7 +136,7 @@ func (w *work) warnOfUnused(ctx context.Context, found objects.Found) {
 		all = append(all, rule.String())
 	}
 	unused := strings.Join(all, ", ")
-	if _, first := w.engine.messages.first(string(w.cr.GetUID()), eventUnused, unused, ""); !first || unused == "" {
+	if _, first := w.memory.first(eventUnused, unused, ""); !first || unused == "" {
 		return
 	}
 	w.log(ctx).Info("WARNING: driftIgnore names fields that no object of the release has", "fields", unused)
@@ -159,46 +160,3 @@ func drifted(objects []objects.Object) string {
 	}
 	return short(strings.Join(all, ", "))
 }
-
-// memory has the messages that were logged about CRs, to avoid repetitions. Its zero value is empty.
-type memory struct {
-	mu       sync.Mutex
-	messages map[string]map[string]note // by the CR's UID and the topic
-}
-
-type note struct{ key, text string }
-
-// first returns the text of the first call with the key for the topic, and whether that is this call.
-// A new key replaces the last one.
-func (m *memory) first(uid, topic, key, text string) (string, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, known := m.messages[uid][topic]; known && last.key == key {
-		return last.text, false
-	}
-	if m.messages == nil {
-		m.messages = map[string]map[string]note{}
-	}
-	if m.messages[uid] == nil {
-		m.messages[uid] = map[string]note{}
-	}
-	m.messages[uid][topic] = note{key, text}
-	return text, true
-}
-
-func (m *memory) forget(uid string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.messages, uid)
-}
-
-// finished has which Jobs of releases have ended, by the UIDs of their CRs. Its zero value is empty.
-type finished struct{ all sync.Map }
-
-func (f *finished) of(uid string) *objects.Finished {
-	known, _ := f.all.LoadOrStore(uid, &objects.Finished{})
-	jobs, _ := known.(*objects.Finished)
-	return jobs
-}
-
-func (f *finished) forget(uid string) { f.all.Delete(uid) }

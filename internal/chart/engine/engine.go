@@ -55,14 +55,10 @@ type Engine struct {
 	ledger    *ledger.Store
 	values    *values.Source
 	overrides []watches.Override
-	rests     rests
-	refusals  refusals
-	contests  contests
-	finished  finished
+	memories  memories
 	// believes is true if unsealed records count: then nothing is changed.
 	believes bool
 	now      func() time.Time
-	messages memory
 }
 
 // Keys returns the keys with which the records of releases are sealed.
@@ -86,6 +82,7 @@ type work struct {
 	content.WorkDefaults
 
 	engine     *Engine
+	memory     *memory
 	cr         *unstructured.Unstructured
 	finalizing bool
 	// gone is true if the CR was deleted without its finalizer's success.
@@ -123,7 +120,7 @@ type settings struct {
 // of its spec. A finalizer run is never refused.
 func (e *Engine) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
 	cr := r.Object
-	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, gone: r.Gone, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
+	w := &work{engine: e, memory: e.memories.of(cr.GetUID()), cr: cr, finalizing: r.Finalizing, gone: r.Gone, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
@@ -358,11 +355,7 @@ func done(last *release.Release) string {
 
 // Remove deletes the files that runs of the CR left on disk, and forgets its release.
 func (e *Engine) Remove(uid string) error {
-	e.rests.forget(types.UID(uid))
-	e.refusals.forget(uid)
-	e.contests.forget(uid)
-	e.finished.forget(uid)
-	e.messages.forget(uid)
+	e.memories.forget(types.UID(uid))
 	e.ledger.Forget(uid)
 	return errors.Join(e.Executor.Remove(uid), e.Runner.Remove(uid)) // A manager may have files of before its runs execute in Jobs.
 }

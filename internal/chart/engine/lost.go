@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 )
@@ -25,7 +26,7 @@ func (w *work) findBase(ctx context.Context, f found, o *order.Order) error {
 			if err != nil {
 				return fmt.Errorf("look for objects of a release without a record: %w", err)
 			}
-			there = there || live != nil && release.BelongsTo(live, w.namespace, w.name)
+			there = there || live != nil && objects.BelongsTo(live, w.namespace, w.name)
 			left = left || live != nil && release.Linked(live, w.seal.Owner)
 		}
 	}

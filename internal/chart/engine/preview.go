@@ -137,9 +137,7 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 	for i := range p.Hooks {
 		p.Hooks[i].Name = w.mask.Text(p.Hooks[i].Name)
 	}
-	d := &objects.Detector{Cluster: f.cluster, Applier: objects.Applier{
-		Name: w.name, Namespace: w.namespace, Owner: w.cr.GetUID(), Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient,
-	}}
+	d := &objects.Detector{Cluster: f.cluster, Applier: w.applier(o.ApplyByClient)}
 	p.Changes, err = d.Preview(ctx, rendered.CRDs, before, rendered.Manifests)
 	for i := range p.Changes {
 		p.Changes[i].Err = cmp.Or(w.foreign(f.Action, p.Changes[i]), p.Changes[i].Err)
@@ -150,7 +148,7 @@ func (w *preview) deployment(ctx context.Context, job content.Job, f found, p *P
 // foreign returns Helm's error for a live object that does not belong to the release; nil if it may have the
 // object. An upgrade keeps the objects of the deployed revision.
 func (w *preview) foreign(action order.Action, c objects.Change) error {
-	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || release.BelongsTo(c.Live, w.namespace, w.name) {
+	if c.Live == nil || c.FromCRDs || c.Former && action == order.Upgrade || c.Kind != "update" || objects.BelongsTo(c.Live, w.namespace, w.name) {
 		return nil
 	}
 	adopt := w.engine.Watch.Chart.Adopt

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -90,7 +91,9 @@ type found struct {
 	site
 	release.Decision
 
-	history  release.History
+	history release.History
+	// objects returns the objects of the last revision's manifest, which is parsed once. They must not be changed.
+	objects  func() ([]*unstructured.Unstructured, error)
 	compared objects.Found
 	// fault is a temporary error by which objects could not be compared.
 	fault       error
@@ -111,9 +114,7 @@ func (w *work) lookOnce(ctx context.Context, job content.Job) (found, error) {
 	return w.look(ctx, job)
 }
 
-// look reads the release and, if it is in sync, compares its objects. It changes nothing in the cluster. With
-// drift: warn, the release stays in sync. A temporary error of a comparison counts only if no other
-// object needs a repair.
+// look reads the release and, if it is in sync, compares its objects. It changes nothing in the cluster.
 func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	f.may = map[kindIn]bool{}
 	if f.site, err = w.site(ctx, job); err != nil {
@@ -134,6 +135,8 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.history, err = f.records.Read(ctx, all); err != nil {
 		return f, err
 	}
+	last := f.history.Last
+	f.objects = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return manifest.Parse(last.Manifest) })
 	mayTake, err := w.mayTake(ctx, f)
 	if err != nil {
 		return f, err
@@ -151,11 +154,21 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	f.observation = w.read
 	w.maskPrevious(f.history, w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
-	watch := w.engine.Watch.Chart
-	if f.State != release.InSync || watch.Drift == watches.DriftOff {
+	if f.State != release.InSync || w.engine.Watch.Chart.Drift == watches.DriftOff {
 		return f, nil
 	}
-	f.compared, f.fault = w.detector(&f).Find(ctx, f.last().Manifest)
+	return w.compare(ctx, f)
+}
+
+// compare compares the objects of a release that is in sync. With drift: warn, it stays in sync. A temporary error
+// counts only if no other object needs a repair.
+func (w *work) compare(ctx context.Context, f found) (found, error) {
+	watch := w.engine.Watch.Chart
+	desired, err := f.objects()
+	if err != nil {
+		return f, err
+	}
+	f.compared, f.fault = w.detector(&f).Find(ctx, desired)
 	w.warnOfUnused(ctx, f.compared)
 	w.warnOfPatches(ctx, f.compared)
 	if watch.Drift == watches.DriftWarn {

@@ -49,9 +49,13 @@ type object struct {
 // still remain, with the API server's reasons. refused is true if an object could not be read or
 // deleted: then waiting alone does not help.
 func (w *work) removeRemaining(ctx context.Context, f found) (left []string, refused bool, err error) {
+	recorded, err := recordedObjects(f.history)
+	if err != nil {
+		return nil, false, err
+	}
 	var warned, failed bool
 	settled := func(context.Context) (bool, error) { // Not with the context of the wait: an object that is not read would count as gone.
-		r, err := w.remaining(ctx, f)
+		r, err := w.remainingOf(ctx, f, recorded)
 		if err != nil {
 			failed = true
 			return false, err
@@ -92,13 +96,17 @@ func (o object) delete(ctx context.Context) error {
 
 // remaining looks at each object of the release by its name. Where the ledger knows no release, it looks for
 // children of the CR.
-func (w *work) remaining(ctx context.Context, f found) (r remainingObjects, err error) {
-	if len(f.history.Known) == 0 {
-		return w.unrecorded(ctx, f)
-	}
+func (w *work) remaining(ctx context.Context, f found) (remainingObjects, error) {
 	recorded, err := recordedObjects(f.history)
 	if err != nil {
-		return r, err
+		return remainingObjects{}, err
+	}
+	return w.remainingOf(ctx, f, recorded)
+}
+
+func (w *work) remainingOf(ctx context.Context, f found, recorded []recorded) (r remainingObjects, err error) {
+	if len(f.history.Known) == 0 {
+		return w.unrecorded(ctx, f)
 	}
 	seen := map[string]bool{}
 	for _, one := range recorded {
@@ -111,7 +119,7 @@ func (w *work) remaining(ctx context.Context, f found) (r remainingObjects, err 
 		switch {
 		case seen[kind+name], live == nil && err == nil:
 		case one.hook && err == nil && !w.mustRemove(live):
-		case !one.hook && err == nil && !release.BelongsTo(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
+		case !one.hook && err == nil && !chartobjects.BelongsTo(live, w.namespace, w.name) && !aggregatedAnew(one.Unstructured, live):
 			r.others = append(r.others, name+", which no longer has the labels and annotations of this release")
 		default:
 			r.add(name, live, client, err)

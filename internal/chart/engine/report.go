@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/values"
@@ -51,8 +50,8 @@ func (w *work) attempted(result content.Result) content.Result {
 }
 
 // deployed returns the result of a release that is up to date. It depends on the release alone, so
-// that the status does not change while the release does not.
-func deployed(last *release.Release) content.Result {
+// that the status does not change while the release does not. manifest is the release's, as the status shows it.
+func deployed(last *release.Release, manifest string) content.Result {
 	reason := "UpgradeSuccessful"
 	if release.Installed(last) {
 		reason = "InstallSuccessful"
@@ -64,7 +63,7 @@ func deployed(last *release.Release) content.Result {
 			{Type: deployedType, Status: "True", Reason: reason, Message: cut(sanitize.Text(last.Info.Notes), maxNotes)},
 		},
 		Removed: []string{releaseFails, irreconciled, comparedType},
-		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},
+		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": manifest}, attemptedRelease: nil},
 	}
 }
 
@@ -139,16 +138,18 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(suffix)], "") + suffix
 }
 
-// shown returns a manifest as the status may show it: without the data of Secrets, and
-// bounded. A manifest that cannot be read is not shown.
-func shown(text string) string {
-	objects, err := manifest.Parse(text)
+// shown returns the objects of a manifest as the status may show them: without the data of Secrets, and
+// bounded. A manifest that cannot be read, with an error, is not shown.
+func shown(objects []*unstructured.Unstructured, err error) string {
 	if err != nil {
 		return ""
 	}
 	var all strings.Builder
 	for _, object := range objects {
-		redact(object.Object)
+		if isSecret(object) {
+			object = object.DeepCopy()
+			redact(object)
+		}
 		document, err := yaml.Marshal(object.Object)
 		if err != nil {
 			return ""
@@ -162,30 +163,19 @@ func shown(text string) string {
 	return cut(all.String(), maxManifest)
 }
 
-// redact replaces the values of a Secret, and of the Secrets in a list. It also replaces the copy of
-// a Secret in kubectl's annotation.
-func redact(object map[string]any) {
-	if items, ok := object["items"].([]any); ok {
-		for _, item := range items {
-			if one, ok := item.(map[string]any); ok {
-				redact(one)
-			}
-		}
-	}
-	if object["kind"] != "Secret" {
-		return
-	}
+func isSecret(object *unstructured.Unstructured) bool { return object.GetKind() == "Secret" }
+
+// redact replaces the values of a Secret, and removes its copy in kubectl's annotation.
+func redact(secret *unstructured.Unstructured) {
 	for _, key := range []string{"data", "stringData"} {
-		if _, has := object[key]; !has {
-			continue
-		}
-		data, _ := object[key].(map[string]any)
+		value, has := secret.Object[key]
+		data, isMap := value.(map[string]any)
 		for name := range data {
 			data[name] = "(redacted)"
 		}
-		if data == nil {
-			object[key] = "(redacted)"
+		if has && !isMap {
+			secret.Object[key] = "(redacted)"
 		}
 	}
-	unstructured.RemoveNestedField(object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	unstructured.RemoveNestedField(secret.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 }

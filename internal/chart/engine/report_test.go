@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -32,7 +33,7 @@ func TestAFailedInstallationIsNotForgotten(t *testing.T) {
 
 func TestNotesAreBounded(t *testing.T) {
 	last := &release.Release{Info: &helm.Info{Notes: strings.Repeat("ä", 1<<20)}}
-	if text := deployed(last).Conditions[1].Message; len(text) > maxNotes || !strings.HasSuffix(text, "[cut]") {
+	if text := deployed(last, "").Conditions[1].Message; len(text) > maxNotes || !strings.HasSuffix(text, "[cut]") {
 		t.Errorf("the notes have %d bytes, ending with %q", len(text), text[max(0, len(text)-20):])
 	}
 }
@@ -57,15 +58,15 @@ func TestAdoptionDoesNotLookIntoOtherNamespaces(t *testing.T) {
 
 func TestAManifestIsShownWithoutSecretsAndBounded(t *testing.T) {
 	const secret = "cGEkJHcwcmQ"
-	got := shown("---\n# Source: a\nkind: Secret\nmetadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: " + secret + "}}\ndata: {password: " + secret + "}\nstringData: {p: " + secret + "}\n" +
-		"---\nkind: List\nitems:\n- {kind: Secret, data: {password: " + secret + "}}\n---\nkind: Secret\ndata: " + secret + "\n---\nkind: ConfigMap\ndata: {a: b}\n")
+	got := shown(manifest.Parse("---\n# Source: a\nkind: Secret\nmetadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: " + secret + "}}\ndata: {password: " + secret + "}\nstringData: {p: " + secret + "}\n" +
+		"---\nkind: List\nitems:\n- {kind: Secret, data: {password: " + secret + "}}\n---\nkind: Secret\ndata: " + secret + "\n---\nkind: ConfigMap\ndata: {a: b}\n"))
 	if strings.Contains(got, secret) || strings.Count(got, "(redacted)") != 4 || !strings.Contains(got, "a: b") {
 		t.Errorf("got:\n%s", got)
 	}
-	if long := shown("kind: ConfigMap\ndata: {a: " + strings.Repeat("ä", 1<<20) + "}\n"); len(long) > maxManifest || !strings.HasSuffix(long, "[cut]") {
+	if long := shown(manifest.Parse("kind: ConfigMap\ndata: {a: " + strings.Repeat("ä", 1<<20) + "}\n")); len(long) > maxManifest || !strings.HasSuffix(long, "[cut]") {
 		t.Errorf("got %d bytes, ending with %q", len(long), long[max(0, len(long)-20):])
 	}
-	if broken := shown("kind: Secret\n\tdata: " + secret); broken != "" {
+	if broken := shown(manifest.Parse("kind: Secret\n\tdata: " + secret)); broken != "" {
 		t.Errorf("a manifest that cannot be read is shown: %q", broken)
 	}
 }

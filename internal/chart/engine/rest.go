@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,12 +37,6 @@ type Known struct {
 // maxRest is how long a comparison counts. It bounds how long drift is missed because of a bug in an
 // informer, as client-go has had.
 const maxRest = time.Hour
-
-// rests has the result of the last comparison of each release, by the UID of its CR.
-type rests struct {
-	mu  sync.Mutex
-	all map[types.UID]compared
-}
 
 // compared is the state of a release at a comparison, and the result. While the state does not change,
 // another comparison would have the same result.
@@ -102,23 +95,23 @@ func (w *work) UpToDate() (content.Result, bool) {
 	if w.engine.Informers == nil || w.finalizing || w.requested || w.fault != nil {
 		return content.Result{}, false
 	}
-	last, ok := w.engine.rests.get(w.cr.GetUID())
-	if !ok || last.basis != w.basis() || w.engine.now().After(last.until) {
+	last := w.memory.rest
+	if last == nil || last.basis != w.basis() || w.engine.now().After(last.until) {
 		return content.Result{}, false
 	}
+	result := last.result
 	if !last.repair.IsZero() {
-		if last.result.RequeueAfter = last.repair.Sub(w.engine.now()); last.result.RequeueAfter <= 0 {
+		if result.RequeueAfter = last.repair.Sub(w.engine.now()); result.RequeueAfter <= 0 {
 			return content.Result{}, false
 		}
 	}
 	records, objects, live := w.known(last.objects)
-	return last.result, live && contentsOf(records, objects) == last.contents
+	return result, live && contentsOf(records, objects) == last.contents
 }
 
 // remember keeps the result of a comparison if the informers have the same state.
 func (w *work) remember(f found, result content.Result) {
-	uid := w.cr.GetUID()
-	w.engine.rests.forget(uid)
+	w.memory.rest = nil
 	if w.engine.Informers == nil || f.observation.unsure {
 		return
 	}
@@ -127,14 +120,14 @@ func (w *work) remember(f found, result content.Result) {
 		return // The next period compares again.
 	}
 	now := w.engine.now()
-	last := compared{
+	last := &compared{
 		basis: w.basis(), until: now.Add(maxRest),
 		objects: f.observation.objects, contents: contentsOf(records, objects), result: result,
 	}
 	if result.RequeueAfter > 0 {
 		last.repair = now.Add(result.RequeueAfter)
 	}
-	w.engine.rests.set(uid, last)
+	w.memory.rest = last
 }
 
 // sameVersion reports whether both are of the same state of one object.
@@ -181,26 +174,4 @@ func contentsOf(records map[string]Known, objects []Known) (sum [sha256.Size]byt
 		fmt.Fprintf(all, "%q %q\n", object.UID, object.Content)
 	}
 	return [sha256.Size]byte(all.Sum(nil))
-}
-
-func (r *rests) get(cr types.UID) (compared, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.all[cr]
-	return last, ok
-}
-
-func (r *rests) set(cr types.UID, c compared) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all == nil {
-		r.all = map[types.UID]compared{}
-	}
-	r.all[cr] = c
-}
-
-func (r *rests) forget(cr types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.all, cr)
 }

@@ -16,7 +16,9 @@ func diffOf(live, applied *unstructured.Unstructured, mask func(string) string) 
 	live, applied = plain(live), plain(applied)
 	changed := changedKeys(live, applied)
 	for _, object := range []*unstructured.Unstructured{live, applied} {
-		redact(object.Object)
+		if isSecret(object) {
+			redact(object)
+		}
 	}
 	for _, key := range changed {
 		_ = unstructured.SetNestedField(applied.Object, "(redacted, another value)", "data", key)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 	"github.com/ensign-operator/ensign/internal/chart/order"
-	"github.com/ensign-operator/ensign/internal/chart/release"
 )
 
 // unrecorded returns the objects that have the label of a chart and are children of the CR, but
@@ -83,7 +83,7 @@ func (f found) labelled(ctx context.Context, client metadata.Interface, kind lis
 // do not have Helm's annotations, outlive it: other clients may have objects of these kinds.
 func (w *work) isReleases(kind listed, one *metav1.PartialObjectMetadata) bool {
 	isDefinition := kind.resource.Group == "apiextensions.k8s.io" && kind.resource.Resource == "customresourcedefinitions"
-	return !isDefinition || release.BelongsTo(one, w.namespace, w.name)
+	return !isDefinition || objects.BelongsTo(one, w.namespace, w.name)
 }
 
 // isNone reports whether the answer to a list means that there is nothing of the release.

@@ -15,7 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 )
 
-// Detector compares the objects of one release with its manifest, and applies those that other clients have
+// Detector compares the objects of one release with those of its manifest, and applies those that other clients have
 // changed or deleted.
 type Detector struct {
 	Applier
@@ -27,9 +27,13 @@ type Detector struct {
 	// Held reports whether a field of an object waits for its repair, because it is changed again
 	// and again; "" is the object itself. Nil means that no field waits.
 	Held func(object, field string) bool
-	// Finished keeps which Jobs were seen to have ended; nil keeps none.
-	Finished *Finished
+	// Finished is changed by comparisons, unless it is nil.
+	Finished Finished
 }
+
+// Finished are the Jobs of a release that were compared, by their names; true for one that was seen to have ended. A
+// repair does not create such a Job again after its deletion: a policy may have set its ttlSecondsAfterFinished.
+type Finished map[string]bool
 
 // Found is the result of a comparison.
 type Found struct {
@@ -82,17 +86,14 @@ func (o Object) String() string {
 	return o.Name + " (" + shown + ")"
 }
 
-// Find compares the objects of the manifest. It writes nothing. After a temporary error, such as a
-// timeout, the other objects are still compared: found has their differences.
-func (d *Detector) Find(ctx context.Context, text string) (found Found, err error) {
-	desired, err := manifest.Parse(text)
-	if err != nil {
-		return found, err
-	}
+// Find compares the objects of the manifest, which it does not change. It writes nothing. After a temporary
+// error, such as a timeout, the other objects are still compared: found has their differences.
+func (d *Detector) Find(ctx context.Context, desired []*unstructured.Unstructured) (found Found, err error) {
 	d.Scaled = ScaledBy(desired, d.Namespace)
 	used := map[int]bool{}
 	var errs []error
 	for _, object := range lastOfEach(desired, d.Namespace) {
+		object = object.DeepCopy()
 		live, err := d.compare(ctx, object, &found)
 		if d.Observe != nil {
 			d.Observe(live)
@@ -152,7 +153,7 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 	case err != nil:
 		return nil, err
 	case result.Live == nil:
-		object.Missing = result.Missing() && !isTemporary(desired) && !d.Finished.has(object.Name)
+		object.Missing = result.Missing() && !isTemporary(desired) && !d.Finished[object.Name]
 		if object.Missing {
 			d.add(found, object)
 		}
@@ -160,7 +161,9 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 	case result.Applied == nil:
 		return nil, nil //nolint:nilnil // It is being deleted.
 	}
-	d.Finished.note(object.Name, result.Live)
+	if d.Finished != nil && isJob(result.Live) {
+		d.Finished[object.Name] = isFinished(result.Live)
+	}
 	if result.Patched != nil {
 		patched := newRefused(desired, result.Patched)
 		patched.Warnings = result.Warnings

@@ -88,6 +88,15 @@ func refusing(t *testing.T, at *manifest.Cluster, refusals map[string]error, app
 
 const document = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: b}\n"
 
+func parsed(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
 func TestOneThatCannotBeComparedHidesNoOther(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"refused", "failing", "same", "changed", "gone"} {
@@ -100,7 +109,7 @@ func TestOneThatCannotBeComparedHidesNoOther(t *testing.T) {
 		Applier: Applier{Name: "r", Namespace: "ns"},
 	}
 	refusing(t, d.Cluster, map[string]error{"refused": apierrors.NewBadRequest("no dry run"), "failing": apierrors.NewTooManyRequests("later", 1)}, &applied)
-	found, err := d.Find(t.Context(), text.String())
+	found, err := d.Find(t.Context(), parsed(t, text.String()))
 	if err == nil || !strings.Contains(err.Error(), "compare ConfigMap ns/failing: later") || strings.Contains(err.Error(), "refused") {
 		t.Errorf("got the error %v", err)
 	}
@@ -134,7 +143,7 @@ func TestWhatAManifestMayHold(t *testing.T) {
 		var applied []string
 		d := &Detector{Cluster: cluster(configMap("a", "b")), Applier: Applier{Name: "r", Namespace: "ns"}}
 		refusing(t, d.Cluster, nil, &applied)
-		found, err := d.Find(t.Context(), test.text)
+		found, err := d.Find(t.Context(), parsed(t, test.text))
 		if err != nil || fmt.Sprint(found.Drifted) != test.want || len(found.Refused) > 0 {
 			t.Errorf("%s: got %s, %v, %v", why, found.Drifted, found.Refused, err)
 		}
@@ -150,7 +159,7 @@ func TestIgnoredFieldsAreNoDriftAndUnusedOnesAreNamed(t *testing.T) {
 	})}}
 	var applied []string
 	refusing(t, d.Cluster, nil, &applied)
-	found, err := d.Find(t.Context(), fmt.Sprintf(document, "a")+fmt.Sprintf(document, "gone"))
+	found, err := d.Find(t.Context(), parsed(t, fmt.Sprintf(document, "a")+fmt.Sprintf(document, "gone")))
 	if err != nil || fmt.Sprint(found.Drifted) != "[ConfigMap ns/gone (missing)]" {
 		t.Errorf("got %v, %v", found.Drifted, err)
 	}

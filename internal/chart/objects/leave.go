@@ -113,7 +113,7 @@ func addFields(desired, before, live any) {
 }
 
 // eachObject calls change with each JSON object in the chart's value, and with its counterparts in the chart's former
-// value and in the live one, which are nil where there are none. The inner ones come first.
+// value and in the live value, which are nil where there are none. The inner objects come first.
 func eachObject(desired, before, live any, change func(desired, before, live map[string]any)) {
 	switch desired := desired.(type) {
 	case map[string]any:
