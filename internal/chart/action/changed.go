@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	chartobjects "github.com/ensign-operator/ensign/internal/chart/objects"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
@@ -55,26 +54,15 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 	if records.Installed(last) {
 		options.Revision, options.IsInstall, options.IsUpgrade = 1, true, false // Whatever the number.
 	}
-	files, err := r.render(ctx, options)
+	_, made, err := r.sorted(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]any{}
-	for name, text := range files {
-		base := path.Base(name)
-		if strings.HasPrefix(base, "_") || strings.HasSuffix(base, "NOTES.txt") || strings.TrimSpace(text) == "" {
-			continue
-		}
-		if text, err = r.served(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		objects, err := objectsOf(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		maps.Copy(all, objects)
+	text, err := r.served(manifestOf(made))
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	return objectsOf(text)
 }
 
 // render returns the text of each template of the chart. It loads the chart again because Helm
@@ -151,8 +139,8 @@ func kindOf(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String()
 }
 
-// sameObjects reports whether before equals the objects that were rendered once and twice, except
-// for random parts. Objects whose names are random do not count.
+// sameObjects reports whether before equals the objects that were rendered once and twice, except where these
+// two differ. Objects whose names are random do not count.
 func sameObjects(before, once, twice map[string]any) bool {
 	random := map[string]bool{} // kinds
 	for name := range once {
@@ -166,44 +154,9 @@ func sameObjects(before, once, twice map[string]any) bool {
 		if random[kind] && (once[name] == nil || twice[name] == nil) {
 			continue
 		}
-		if !sameBut(before[name], once[name], twice[name]) {
-			return false
-		}
-	}
-	return true
-}
-
-// sameBut reports whether before equals once, except where once and twice differ.
-func sameBut(before, once, twice any) bool {
-	if reflect.DeepEqual(once, twice) {
-		return reflect.DeepEqual(before, once)
-	}
-	switch first := once.(type) {
-	case map[string]any:
-		second, isMap := twice.(map[string]any)
-		old, wasMap := before.(map[string]any)
-		if !isMap {
-			return true
-		}
-		if !wasMap {
-			return false
-		}
-		for _, key := range slices.Concat(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(first))) {
-			if !sameBut(old[key], first[key], second[key]) {
-				return false
-			}
-		}
-	case []any:
-		second, isList := twice.([]any)
-		old, wasList := before.([]any)
-		if !isList || len(first) != len(second) {
-			return true
-		}
-		if !wasList || len(old) != len(first) {
-			return false
-		}
-		for i := range first {
-			if !sameBut(old[i], first[i], second[i]) {
+		randomParts := chartobjects.Differing(once[name], twice[name], "")
+		for _, at := range chartobjects.Differing(before[name], once[name], "") {
+			if !slices.ContainsFunc(randomParts, func(part string) bool { return strings.HasPrefix(at+"/", part+"/") }) {
 				return false
 			}
 		}

@@ -26,8 +26,7 @@ func (r *run) refuseHooks(ctx context.Context) error {
 	if r.DisableHooks || !r.couldGenerateNames() {
 		return nil
 	}
-	upgrade := r.Action == order.Upgrade
-	hooks, _, err := r.sorted(ctx, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade})
+	hooks, _, err := r.sorted(ctx, r.options(1))
 	if err != nil {
 		return nil //nolint:nilerr // Helm renders it again, after it has brought the chart's CRDs, and says so then.
 	}
@@ -44,6 +43,12 @@ func (r *run) refuseHooks(ctx context.Context) error {
 	return nil
 }
 
+// options are those of a rendering for the action that makes the revision.
+func (r *run) options(revision int) common.ReleaseOptions {
+	upgrade := r.Action == order.Upgrade
+	return common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade}
+}
+
 // sorted returns the hooks and the objects that the chart renders, in Helm's order.
 func (r *run) sorted(ctx context.Context, options common.ReleaseOptions) ([]*release.Hook, []releaseutil.Manifest, error) {
 	files, err := r.render(ctx, options)
@@ -56,6 +61,15 @@ func (r *run) sorted(ctx context.Context, options common.ReleaseOptions) ([]*rel
 		}
 	}
 	return releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+}
+
+// manifestOf returns the manifest with the objects, as Helm writes it.
+func manifestOf(objects []releaseutil.Manifest) string {
+	var text strings.Builder
+	for _, one := range objects {
+		fmt.Fprintf(&text, "---\n# Source: %s\n%s\n", one.Name, one.Content)
+	}
+	return text.String()
 }
 
 // couldGenerateNames reports whether the chart, its dependencies or the values contain generateName.

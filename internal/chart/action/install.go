@@ -49,7 +49,11 @@ func (r *run) afterFailure(ctx context.Context) (bool, error) {
 	if err != nil || last.Info.Status == common.StatusUninstalled {
 		return false, err
 	}
-	made, err := r.dryRun(ctx)
+	text, err := r.wanted(ctx)
+	if err != nil {
+		return false, err
+	}
+	wanted, err := r.client.Build(strings.NewReader(text), false)
 	if meta.IsNoMatchError(err) {
 		return true, nil // The installation brings the CRDs of the chart.
 	}
@@ -57,10 +61,6 @@ func (r *run) afterFailure(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if r.client.Former, err = r.client.Build(strings.NewReader(last.Manifest), false); err != nil {
-		return false, err
-	}
-	wanted, err := r.client.Build(strings.NewReader(made.Manifest), false)
-	if err != nil {
 		return false, err
 	}
 	_, err = r.client.Update(r.client.Former.Difference(wanted), kube.ResourceList{})

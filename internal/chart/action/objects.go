@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	chartobjects "github.com/ensign-operator/ensign/internal/chart/objects"
-	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
@@ -46,7 +43,7 @@ func (r *run) base(ctx context.Context, manifests []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if live != nil && records.BelongsTo(live, r.Namespace, r.Name) && (len(r.Base) > 0 || records.Linked(live, r.Seal.Owner)) {
+		if live != nil && chartobjects.BelongsTo(live, r.Namespace, r.Name) && (len(r.Base) > 0 || records.Linked(live, r.Seal.Owner)) {
 			kept.WriteString(identity)
 		}
 	}
@@ -93,11 +90,11 @@ func (r *run) served(text string) (string, error) {
 // refuseOthers returns an error if an object that the chart renders belongs to another release or
 // owner. Adopt takes over only objects without one. Helm's own take-over does not check that.
 func (r *run) refuseOthers(ctx context.Context) error {
-	made, err := r.dryRun(ctx)
+	text, err := r.wanted(ctx)
 	if err != nil {
 		return err
 	}
-	objects, err := manifest.Parse(made.Manifest)
+	objects, err := manifest.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -119,22 +116,11 @@ func (r *run) refuseOthers(ctx context.Context) error {
 	return nil
 }
 
-// dryRun returns the release that the action will make. It loads the chart again because Helm
-// changes the one that it gets.
-func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
-	chart, err := loader.Load(r.Chart)
-	if err != nil {
-		return nil, fmt.Errorf("load the chart: %w", err)
+// wanted returns the manifest that the action will apply.
+func (r *run) wanted(ctx context.Context) (string, error) {
+	if err := r.fits(); err != nil {
+		return "", err
 	}
-	before := r.config.CustomTemplateFuncs
-	defer func() { r.config.CustomTemplateFuncs = before }()
-	r.config.CustomTemplateFuncs = r.evaluate(ctx, chart)
-	a := action.NewInstall(r.config)
-	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
-	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.DisableOpenAPIValidation, a.IsUpgrade = true, true, true, true, r.Action == order.Upgrade
-	made, err := a.RunWithContext(ctx, chart, r.Values)
-	if err != nil {
-		return nil, err
-	}
-	return records.Of(made)
+	_, made, err := r.sorted(ctx, r.options(1))
+	return manifestOf(made), err
 }

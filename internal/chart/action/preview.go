@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -33,12 +32,8 @@ func Preview(ctx context.Context, o order.Order, kubeconfig string, out io.Write
 	if r.chart, err = loader.Load(r.Chart); err != nil {
 		return fmt.Errorf("load the chart: %w", err)
 	}
-	capabilities, err := r.capabilities()
-	if err != nil {
+	if err := r.fits(); err != nil {
 		return err
-	}
-	if wanted := r.chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.String()) {
-		return fmt.Errorf("the chart requires Kubernetes %s, and the cluster has %s", wanted, capabilities.KubeVersion.String())
 	}
 	if err := r.refuseHooks(ctx); err != nil {
 		return err
@@ -55,17 +50,26 @@ func Preview(ctx context.Context, o order.Order, kubeconfig string, out io.Write
 	return json.NewEncoder(out).Encode(rendered)
 }
 
+// fits returns an error if the chart requires another version of Kubernetes.
+func (r *run) fits() error {
+	capabilities, err := r.capabilities()
+	if err != nil {
+		return err
+	}
+	if wanted := r.chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.String()) {
+		return fmt.Errorf("the chart requires Kubernetes %s, and the cluster has %s", wanted, capabilities.KubeVersion.String())
+	}
+	return nil
+}
+
 // twice renders the chart twice, with the hooks of the events.
 func (r *run) twice(ctx context.Context, events []release.HookEvent) (rendered order.Rendered, err error) {
-	upgrade := r.Action == order.Upgrade
 	for i := range rendered.Manifests {
-		hooks, objects, err := r.sorted(ctx, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: r.Revision, IsInstall: !upgrade, IsUpgrade: upgrade})
+		hooks, objects, err := r.sorted(ctx, r.options(r.Revision))
 		if err != nil {
 			return rendered, err
 		}
-		for _, one := range objects {
-			rendered.Manifests[i] += "---\n" + one.Content + "\n"
-		}
+		rendered.Manifests[i] = manifestOf(objects)
 		if i == 0 && !r.DisableHooks {
 			rendered.Hooks = named(hooks, events)
 		}

@@ -48,11 +48,11 @@ func (r *run) takeFormerHooks(ctx context.Context) error {
 	if deployed == nil || len(deployed.Hooks) == 0 {
 		return err
 	}
-	made, err := r.dryRun(ctx)
+	text, err := r.wanted(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // Helm says so when it renders the chart.
 	}
-	wanted, err := r.client.Build(strings.NewReader(made.Manifest), false)
+	wanted, err := r.client.Build(strings.NewReader(text), false)
 	if err != nil {
 		return nil //nolint:nilerr // As above.
 	}

@@ -68,13 +68,6 @@ func annotationsOf(owner order.Owner) map[string]string {
 	}
 }
 
-// BelongsTo reports whether an object has Helm's label and its annotations for the release.
-func BelongsTo(object metav1.Object, namespace, name string) bool {
-	annotations := object.GetAnnotations()
-	return object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
-		annotations["meta.helm.sh/release-name"] == name && annotations["meta.helm.sh/release-namespace"] == namespace
-}
-
 // Refers reports whether an object has an owner reference to the CR: the garbage collector deletes it
 // with the CR.
 func Refers(object metav1.Object, owner order.Owner) bool {
