@@ -108,7 +108,7 @@ func (r Report) kstatus(current map[string]any, list []any) (set []metav1.Condit
 	case momentStarts:
 		return r.starting(list, settled, ready)
 	case momentFailed:
-		return r.failing(list, settled)
+		return r.failing(list)
 	case momentCanceled:
 		if r.stalled && !settled {
 			return []metav1.Condition{
@@ -147,12 +147,10 @@ func (r Report) starting(list []any, settled bool, ready map[string]any) (set []
 }
 
 // failing is kstatus for a failure.
-func (r Report) failing(list []any, settled bool) (set []metav1.Condition, removed []string) {
+func (r Report) failing(list []any) (set []metav1.Condition, removed []string) {
 	message := bounded(r.outcome.Message, maxReadyMessage)
 	stalled := r.about(list, Stalled)
 	switch {
-	case r.outcome.Reason == content.ReasonInvalidAnnotation && settled:
-		return nil, nil // The generation had succeeded, and its objects are as they were.
 	case r.nothingRan, r.stalled, stalled != nil && SameFailure(lastOf(list), r.outcome):
 		return []metav1.Condition{
 			condition(Ready, metav1.ConditionFalse, r.outcome.Reason, message), condition(Stalled, metav1.ConditionTrue, r.outcome.Reason, message),
@@ -177,15 +175,12 @@ func (r Report) about(list []any, kind Type) map[string]any {
 	return nil
 }
 
-// settled reports whether the report's generation has succeeded, and nothing was wrong with it since
-// except its annotations.
+// settled reports whether the report's generation has succeeded, and nothing was wrong with it since.
 func (r Report) settled(current map[string]any, list []any) bool {
 	if current["observedGeneration"] != r.generation && !r.again || r.about(list, Reconciling) != nil || r.about(list, Stalled) != nil {
 		return false
 	}
-	_, failure := find(list, Failure)
-	refused := failure["status"] == "True" && failure["reason"] == string(content.ReasonInvalidAnnotation)
-	return r.about(list, Successful)["status"] == "True" || refused && r.about(list, Ready) != nil
+	return r.about(list, Successful)["status"] == "True"
 }
 
 // writesReady reports whether the manager writes this CR's Ready.

@@ -76,18 +76,25 @@ func TestReadyReconcilingStalled(t *testing.T) {
 	}
 }
 
-// A refused annotation of a CR whose generation has succeeded changes nothing, also when the next manager
-// refuses it again.
-func TestARefusedAnnotationOfAHealthyCR(t *testing.T) {
-	success, again := finished(1, succeeded(), summary()), refusedAnnotation()
-	for _, reports := range [][]status.Report{{success, again}, {success, again, again}} {
-		obj, got := sequence(t, "", reports...)
-		if diff := cmp.Diff(map[string]string{"Ready": "True/Successful"}, got); diff != "" || conditions(obj)["Failure"] != "True/InvalidAnnotation" {
-			t.Errorf("%v (-want +got):\n%s", conditions(obj), diff)
+// A refusal ends Ready also after a success, with and without the health of children, until a run succeeds.
+func TestARefusedAnnotationAfterASuccess(t *testing.T) {
+	success, again, start := finished(1, succeeded(), summary()), refusedAnnotation(), status.Started(1, true)
+	observed := status.Observed(1, &status.Health{Known: true})
+	stalled := map[string]string{"Ready": "False/InvalidAnnotation", "Stalled": "True/InvalidAnnotation"}
+	for why, test := range map[string]struct {
+		reports []status.Report
+		want    map[string]string
+	}{
+		"refused":                          {[]status.Report{success, again}, stalled},
+		"refused by the next manager, too": {[]status.Report{success, again, again}, stalled},
+		"the children are healthy":         {[]status.Report{success, observed, again, observed}, stalled},
+		"paused then":                      {[]status.Report{success, again, status.Paused(1)}, stalled},
+		"the next run":                     {[]status.Report{success, again, start}, map[string]string{"Ready": "False/InvalidAnnotation", "Reconciling": "True/Running"}},
+		"its success":                      {[]status.Report{success, again, start, success}, map[string]string{"Ready": "True/Successful"}},
+	} {
+		if _, got := sequence(t, "", test.reports...); !cmp.Equal(got, test.want) {
+			t.Errorf("%s (-want +got):\n%s", why, cmp.Diff(test.want, got))
 		}
-	}
-	if _, got := sequence(t, "", again); got["Stalled"] != "True/InvalidAnnotation" {
-		t.Errorf("without a success: got %v", got)
 	}
 }
 
