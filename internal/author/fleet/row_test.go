@@ -240,6 +240,14 @@ func TestATableThatGoesOnKeepsItsColumns(t *testing.T) {
 	}
 }
 
+func TestGenerations(t *testing.T) {
+	for status, want := range map[string]string{`{}`: "0/3", `{"observedGeneration":-1}`: "0/3", `{"observedGeneration":2}`: "2/3", `{"observedGeneration":3}`: "3"} {
+		if got := RowOf(store(), 0, cr(t, "", status)).generations(); got != want {
+			t.Errorf("%s: want %q, got %q", status, want, got)
+		}
+	}
+}
+
 func TestReady(t *testing.T) {
 	ready := func(status, generation string) string {
 		return `{"conditions":[{"type":"Ready","status":"` + status + `"` + generation + `}]}`

@@ -60,7 +60,7 @@ func (r Row) generations() string {
 	case r.Generation == r.ObservedGeneration:
 		return strconv.FormatInt(r.Generation, 10)
 	}
-	return fmt.Sprintf("%d/%d", r.ObservedGeneration, r.Generation)
+	return fmt.Sprintf("%d/%d", max(r.ObservedGeneration, 0), r.Generation) // A CRD's default is -1.
 }
 
 func (r Row) slowed() string {
