@@ -206,7 +206,7 @@ func TestEachKindOfContentSaysWhatItsRunsCame(t *testing.T) {
 func TestAHostThatWasClearedIsNoFailure(t *testing.T) {
 	for lost, want := range []string{" 0 failed", " 1 failed"} {
 		var terminal bytes.Buffer
-		eventlog.Screen{Out: &terminal}.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}), time.Second)
+		eventlog.Screen{Out: &terminal}.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{StatsSeen: true, Unreachable: 1, Lost: lost}), time.Second)
 		if got := terminal.String(); !strings.Contains(got, want) {
 			t.Errorf("%d lost: got %q, want %q in it", lost, got, want)
 		}

@@ -117,9 +117,14 @@ func TestAScreenShowsARepeatedFailureOnce(t *testing.T) {
 func TestAScreenObeysTheLevelOfTheLogger(t *testing.T) {
 	var out bytes.Buffer
 	l := pretty(&out, eventlog.Tasks, false)
-	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{OK: 2}), time.Second)
+	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{StatsSeen: true, OK: 2}), time.Second)
 	if want := "12:00:00 default/sample  succeeded in 1.00 s, cold: 2 ok, 0 changed, 0 skipped, 0 failed\n"; out.String() != want {
 		t.Errorf("want %q, got %q", want, out.String())
+	}
+	out.Reset()
+	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Canceled, Reason: "Canceled", Message: "by x"}, jobevent.Summary{}), time.Second)
+	if want := "12:00:00 default/sample  canceled (Canceled) in 1.00 s, cold\n         default/sample  by x\n"; out.String() != want {
+		t.Errorf("without statistics: want %q, got %q", want, out.String())
 	}
 	out.Reset()
 	quiet := eventlog.New(eventlog.Options{Logger: logr.Discard(), Level: eventlog.Tasks, Screen: &eventlog.Screen{Out: &out, Shared: true, Now: noon}})
