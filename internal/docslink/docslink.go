@@ -14,6 +14,7 @@ type Page string
 
 // The pages that messages name.
 const (
+	Annotations  Page = "reference-annotations.md"
 	AnsibleCore  Page = "howto-ansible-core-2.19.md"
 	ColdStarts   Page = "warm-runs.md#reasons-for-a-cold-start"
 	Finalizers   Page = "howto-finalizers.md#a-cr-stuck-in-deletion-terminating"

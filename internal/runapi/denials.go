@@ -78,5 +78,5 @@ func (d *denials) ofNamespace() string {
 	if !d.deletes {
 		return ""
 	}
-	return ". If its namespace is being deleted too, the RoleBinding may be gone already: bind the account by a ClusterRoleBinding, or remove the finalizer with the annotation abandon"
+	return ". If its namespace is being deleted too, the RoleBinding may be gone already: bind the account by a ClusterRoleBinding, or remove the finalizer with the annotation abandon (" + docslink.Annotations.URL() + ")"
 }

@@ -115,7 +115,7 @@ func (f found) hooksAtDeletion() bool {
 // deleted.
 func (w *work) waitsForRecord(f found) content.Result {
 	return failed(content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: fmt.Sprintf(
-		"the hooks of the deletion cannot run: the record of revision %d of release %q in namespace %q is gone or changed. Restore the Secret; or set the annotation %suninstall-disable-hooks to delete the objects without the hooks; or set the annotation abandon to leave them",
+		"the hooks of the deletion cannot run: the record of revision %d of release %q in namespace %q is gone or changed. Restore the Secret; or set the annotation %[4]suninstall-disable-hooks: \"true\" to delete the objects without the hooks; or set the annotation %[4]sabandon: \"true\" to leave them",
 		f.entry.Last().Version, w.name, w.namespace, watches.ChartAnnotations)}, order.Uninstall)
 }
 

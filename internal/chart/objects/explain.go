@@ -34,7 +34,7 @@ func Explained(err error) error {
 	case strings.Contains(err.Error(), nameless):
 		return &explainedError{err, ". An object that has a generateName alone cannot be applied again or deleted: give it a name in the chart"}
 	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), NotReplaced):
-		return &explainedError{err, ". Fields that cannot be changed: set the annotation upgrade-force on the resource to replace the object in an upgrade, or rollback-force to replace it in the rollback after a failed upgrade"}
+		return &explainedError{err, ". Fields that cannot be changed: set the annotation helm.sdk.operatorframework.io/upgrade-force: \"true\" on the resource to replace the object in an upgrade, or helm.sdk.operatorframework.io/rollback-force: \"true\" to replace it in the rollback after a failed upgrade"}
 	}
 	return &explainedError{err, ""}
 }

@@ -9,7 +9,7 @@ import (
 func TestErrorsSayWhatMendsThem(t *testing.T) {
 	long := `{"a":"` + strings.Repeat("x", 3000) + `: b"}`
 	for why, c := range map[string]struct{ text, want string }{
-		"a field that is immutable":    {`Job.batch "a" is invalid: spec.template: Invalid value: ` + long + `: field is immutable`, "…: field is immutable. Fields that cannot be changed: set the annotation upgrade-force"},
+		"a field that is immutable":    {`Job.batch "a" is invalid: spec.template: Invalid value: ` + long + `: field is immutable`, "…: field is immutable. Fields that cannot be changed: set the annotation helm.sdk.operatorframework.io/upgrade-force: \"true\" on the resource"},
 		"a StatefulSet":                {`StatefulSet.apps "a" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`, "upgrade-force"},
 		"one that is not replaced":     {`Job.batch "a" is invalid: field is immutable` + NotReplaced + `: x`, NotReplaced + ": x"},
 		"a value that is wrong":        {`ConfigMap "A" is invalid: metadata.name: Invalid value: "A": no`, `Invalid value: "A": no`},
