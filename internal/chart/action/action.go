@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/template"
 	"time"
 
@@ -50,7 +51,15 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 			return err
 		}
 	}
-	return r.cause(r.execute(ctx, working))
+	return withRemedy(r.cause(r.execute(ctx, working)))
+}
+
+// withRemedy adds to Helm's error about an object that belongs to no release how the release can have it.
+func withRemedy(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "cannot be imported into the current release") || !strings.Contains(err.Error(), `missing key "meta.helm.sh/release-name"`) {
+		return err
+	}
+	return fmt.Errorf("%w. If it belongs to nobody, adopt: true in the watch takes it over", err)
 }
 
 // cause returns the RefusedError that Helm has turned into err, or err itself.
