@@ -2,6 +2,7 @@ package objects
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -184,4 +185,21 @@ func asData(secret *unstructured.Unstructured) (found bool, err error) {
 	}
 	secret.SetManagedFields(entries)
 	return found, nil
+}
+
+// NotText returns an error that names a label or annotation whose value is not a string, such as an unquoted true:
+// Helm cannot decode such an object.
+func NotText(object map[string]any) error {
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			switch values[key].(type) {
+			case string, nil:
+			default:
+				return fmt.Errorf("metadata.%s: the value of %s is not a string: quote it in the chart", field, key)
+			}
+		}
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package objects
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -59,6 +61,10 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 		changes = append(changes, change)
 	}
 	for _, object := range made {
+		fault := NotText(object.Object)
+		if fault != nil {
+			fault = fmt.Errorf("unable to decode: %w", fault)
+		}
 		d.addHelmMetadata(object)
 		identity, random := identityOf(object, d.Namespace), []string{"/metadata/name"}
 		if twin := again[identity]; twin != nil {
@@ -66,7 +72,7 @@ func (d *Detector) Preview(ctx context.Context, definitions, before string, want
 			random = Differing(object.Object, twin.Object, "")
 		}
 		change := d.preview(ctx, object, former[identity], brings)
-		change.Former, change.Random = former[identity] != nil, random
+		change.Former, change.Random, change.Err = former[identity] != nil, random, cmp.Or(fault, change.Err)
 		changes = append(changes, change)
 		delete(former, identity)
 	}

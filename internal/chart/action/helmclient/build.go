@@ -12,6 +12,8 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/objects"
 )
 
 // Build implements kube.Interface. Its error names each faulty object and its template: errors of
@@ -58,9 +60,19 @@ func locate(manifest []byte, check func(document []byte) error) error {
 			return errors.Join(errs...)
 		}
 		if err := check(document); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", describe(document), err))
+			errs = append(errs, fmt.Errorf("%s: %w%s", describe(document), err, badKey(document)))
 		}
 	}
+}
+
+// badKey names the label or annotation at which the document may not decode, which the decoder does not.
+func badKey(document []byte) string {
+	object := map[string]any{}
+	_ = sigsyaml.Unmarshal(document, &object) // A document that cannot be read has no labels.
+	if err := objects.NotText(object); err != nil {
+		return ". " + err.Error()
+	}
+	return ""
 }
 
 // source is the comment that Helm puts above the text of a template.

@@ -29,11 +29,12 @@ func TestOfAnObjectThatComesTwiceTheLastOneCounts(t *testing.T) {
 
 func TestWhatDoesNotDecodeIsNamed(t *testing.T) {
 	bad := errors.New("cannot unmarshal bool")
+	const key = ". metadata.labels: the value of x is not a string: quote it in the chart"
 	for why, test := range map[string]struct{ manifest, want string }{
 		"nothing is wrong":      {"---\n# Source: c/templates/a.yaml\nkind: A\nmetadata: {name: a}\n", ""},
-		"one of two":            {"---\n# Source: c/templates/a.yaml\nkind: A\nmetadata: {name: a}\n---\n# Source: c/templates/b.yaml\nkind: B\nmetadata: {name: b, labels: {x: y}}\n", "B b of c/templates/b.yaml: cannot unmarshal bool"},
-		"both":                  {"kind: A\nmetadata: {name: a, labels: {x: y}}\n---\nkind: B\nmetadata: {labels: {x: y}}\n", "A a: cannot unmarshal bool\nB: cannot unmarshal bool"},
-		"a hook has no comment": {"kind: A\nmetadata: {name: hook, labels: {x: y}}\n", "A hook: cannot unmarshal bool"},
+		"one of two":            {"---\n# Source: c/templates/a.yaml\nkind: A\nmetadata: {name: a}\n---\n# Source: c/templates/b.yaml\nkind: B\nmetadata: {name: b, labels: {x: y}}\n", "B b of c/templates/b.yaml: cannot unmarshal bool" + key},
+		"both":                  {"kind: A\nmetadata: {name: a, labels: {x: y}}\n---\nkind: B\nmetadata: {labels: {x: y}}\n", "A a: cannot unmarshal bool" + key + "\nB: cannot unmarshal bool" + key},
+		"a hook has no comment": {"kind: A\nmetadata: {name: hook, labels: {x: y}}\n", "A hook: cannot unmarshal bool" + key},
 		"what is no object":     {"labels: {x: y}\n", "an object: cannot unmarshal bool"},
 	} {
 		err := locate([]byte(test.manifest), func(document []byte) error {
