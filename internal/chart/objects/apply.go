@@ -101,6 +101,8 @@ type application struct {
 	// lastText is the object as the chart had it before, and before the release's former object.
 	lastText, before *unstructured.Unstructured
 	live             *unstructured.Unstructured
+	// byText is true if the managed fields of the answer do not show which fields are the chart's.
+	byText bool
 }
 
 func (a *application) apply(ctx context.Context) (result Result, err error) {
@@ -133,7 +135,7 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, a.remedied(err)
 	}
-	result.Differences = differences(a.want, result.Live, result.Applied, a.ByClient || result.Patched != nil)
+	result.Differences = differences(a.want, result.Live, result.Applied, a.ByClient || result.Patched != nil || a.byText)
 	return result, nil
 }
 
@@ -244,6 +246,13 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 		wasPatched = false
 		if applied, refusal, err = a.applyAgain(ctx, applied); err != nil {
 			return nil, nil, err
+		}
+	}
+	if refusal == nil && wasPatched && a.DryRun {
+		// The applier gets the patched fields only by applyAgain: until then, this dry run removes none of them.
+		if tried, err := a.patch(ctx, patchManager, true); err == nil {
+			a.byText = true
+			return tried, nil, nil
 		}
 	}
 	switch {
