@@ -160,6 +160,28 @@ var _ = Describe("the hooks of a chart", func() {
 			ContainSubstring("Deployment/"+s.Namespace+"/stuck not ready"), ContainSubstring("Pod "+s.Namespace+"/stuck-"), ContainSubstring("Unschedulable"))))
 	})
 
+	DescribeTable("do not touch an object of their name that is none of theirs", func(ctx context.Context, policy string) {
+		annotations := `{helm.sh/hook: "pre-install,pre-upgrade"` + policy + `}`
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": configMap("hook", annotations, `a: "of the chart"`)}, "").Start(ctx, hello.Kind)
+		strange := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "strange-hook"}, Data: map[string]string{"b": "of another"}}
+		Expect(k8s.Create(ctx, strange)).To(Succeed())
+		cr := harness.Custom(hello, s.Namespace, "strange", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", And(
+			ContainSubstring("ConfigMap "+s.Namespace+"/strange-hook"), ContainSubstring("is there already and belongs to no release"))))
+		found := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "strange-hook", found)(ctx)).To(Succeed())
+		Expect(found.ResourceVersion).To(Equal(strange.ResourceVersion))
+		Expect(objectNamed(s, "strange-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+
+		By("its deletion")
+		Expect(k8s.Delete(ctx, found)).To(Succeed())
+		succeeded(ctx, s, cr)
+	},
+		Entry("by default", ""),
+		Entry("with hook-succeeded and hook-failed", `, helm.sh/hook-delete-policy: "hook-succeeded,hook-failed"`),
+	)
+
 	It("wait for their place until one of an earlier time is gone", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": configMap("hook", `{helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-weight: "-1"}`, "a: {{ .Values.a | default \"b\" | quote }}")}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "placed", nil)

@@ -167,6 +167,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 		Applier: objects.Applier{Name: o.Name, Namespace: o.Namespace, Owner: types.UID(o.Seal.Owner.UID), Ignored: objects.NewIgnored(o.DriftIgnore), ByClient: o.ApplyByClient},
 	}
 	r.client.Own = func(live metav1.Object) bool { return records.Linked(live, o.Seal.Owner) }
+	r.client.Owners, r.client.Adopt = records.Owners, o.Adopt
 	r.config.KubeClient = r.client
 	return r, nil
 }

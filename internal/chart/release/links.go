@@ -60,6 +60,14 @@ func Linked(object metav1.Object, owner order.Owner) bool {
 	return false
 }
 
+// Owners names the owners of an object, for people; "" if it has none.
+func Owners(object metav1.Object) string {
+	if links := linksOf(object); len(links) > 0 {
+		return owners(links)
+	}
+	return ""
+}
+
 // annotationsOf returns operator-lib's annotations that link an object to the CR.
 func annotationsOf(owner order.Owner) map[string]string {
 	return map[string]string{

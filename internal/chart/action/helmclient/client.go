@@ -46,6 +46,10 @@ type Client struct {
 	Former kube.ResourceList
 	// Own reports whether a live object belongs to the CR of the release. Helm sets no labels on hooks.
 	Own func(live metav1.Object) bool
+	// Owners names the owners of a live object; "" if it has none.
+	Owners func(live metav1.Object) string
+	// Adopt lets hooks take the place of objects that belong to nobody.
+	Adopt bool
 	// Working is called with the object or condition that is waited for.
 	Working func(string)
 	// Left is called with each object that is left because it belongs to another release.
@@ -62,6 +66,15 @@ func (c *Client) Delete(resources kube.ResourceList, policy metav1.DeletionPropa
 	for _, one := range resources {
 		if one.Name == "" && isHook(one) { // Helm deletes the remains of an earlier one.
 			return nil, []error{Nameless(one.Mapping.GroupVersionKind.Kind)}
+		}
+		if isHook(one) {
+			live, err := c.get(one)
+			if err == nil && live != nil {
+				err = c.refuseStranger(live)
+			}
+			if err != nil {
+				return nil, []error{fmt.Errorf("hook %s: %w", nameOf(one), err)}
+			}
 		}
 		result, failed := c.Client.Delete(kube.ResourceList{one}, policy)
 		if len(failed) > 0 {

@@ -32,8 +32,8 @@ func Nameless(kind string) error {
 }
 
 // clearFormerHooks removes earlier hooks with the names of new ones, and waits until they are gone,
-// also where Helm has deleted them: Helm itself would apply the new one over the old one. Objects
-// that do not belong to the release stay.
+// also where Helm has deleted them: Helm itself would apply the new one over the old one. It refuses
+// objects that do not belong to the release.
 func (c *Client) clearFormerHooks(resources kube.ResourceList) error {
 	for _, info := range resources {
 		if !isHook(info) {
@@ -52,12 +52,40 @@ func (c *Client) clearFormerHooks(resources kube.ResourceList) error {
 			err = c.waitUntilGone(info, live.GetUID())
 		case c.Own(live):
 			err = c.removeFormer(info, live)
+		default:
+			if err := c.refuseStranger(live); err != nil {
+				return fmt.Errorf("hook %s: %w", nameOf(info), err)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s of an earlier time: %w", nameOf(info), err)
 		}
 	}
 	return nil
+}
+
+// refuseStranger returns an error for a live object that does not belong to the release: Helm would apply the hook over it,
+// and the delete policy of the hook would delete it. A hook without an owner is taken for one of the release: Helm's
+// command and the policy keep leave such hooks.
+func (c *Client) refuseStranger(live *unstructured.Unstructured) error {
+	annotations := live.GetAnnotations()
+	other := objects.OtherRelease(live, c.Applier.Namespace, c.Name)
+	switch {
+	case c.Own(live):
+		return nil
+	case other != "":
+		return fmt.Errorf("an object of this name belongs to the release %s", other)
+	case annotations["meta.helm.sh/release-name"] != "":
+		return nil // That release is this one.
+	}
+	owners := c.Owners(live)
+	switch {
+	case owners != "":
+		return fmt.Errorf("an object of this name belongs to %s", owners)
+	case c.Adopt || annotations[release.HookAnnotation] != "":
+		return nil
+	}
+	return errors.New("an object of this name is there already and belongs to no release: rename the hook, delete the object, or take it over by adopt: true in the watch")
 }
 
 // removeFormer removes an earlier hook that its delete policy has kept. A hook that has ended would
