@@ -135,9 +135,13 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, a.remedied(err)
 	}
-	result.Differences = differences(a.want, result.Live, result.Applied, a.ByClient || result.Patched != nil || a.byText)
+	result.Differences = differences(a.want, result.Live, result.Applied, a.isPatch(result.Patched))
 	return result, nil
 }
+
+// isPatch reports whether the object was patched, so that its managed fields do not show which fields are the chart's.
+// refusal is that of server-side apply.
+func (a *application) isPatch(refusal error) bool { return a.ByClient || refusal != nil || a.byText }
 
 // read reads the live object, unless it is known to be missing.
 func (a *application) read(ctx context.Context) error {

@@ -6,14 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // sequence applies reports one after the other, and returns Ready, Reconciling and Stalled.
-func sequence(t *testing.T, before string, reports ...status.Report) (*unstructured.Unstructured, map[string]string) {
+func sequence(t *testing.T, before string, reports ...status.Report) map[string]string {
 	t.Helper()
 	obj := object(t, before)
 	for _, report := range reports {
@@ -26,7 +25,7 @@ func sequence(t *testing.T, before string, reports ...status.Report) (*unstructu
 	if found["Reconciling"] != "" && found["Stalled"] != "" {
 		t.Errorf("Reconciling and Stalled at once: %v", found)
 	}
-	return obj, found
+	return found
 }
 
 func failedWith(message string) content.Outcome {
@@ -68,7 +67,7 @@ func TestReadyReconcilingStalled(t *testing.T) {
 		"its schema refuses the result":                {"", []status.Report{start, status.Unwritable(2)}, map[string]string{"Ready": "False/StatusRefused", "Stalled": "True/StatusRefused"}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, got := sequence(t, test.before, test.reports...)
+			got := sequence(t, test.before, test.reports...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -92,7 +91,7 @@ func TestARefusedAnnotationAfterASuccess(t *testing.T) {
 		"the next run":                     {[]status.Report{success, again, start}, map[string]string{"Ready": "False/InvalidAnnotation", "Reconciling": "True/Running"}},
 		"its success":                      {[]status.Report{success, again, start, success}, map[string]string{"Ready": "True/Successful"}},
 	} {
-		if _, got := sequence(t, "", test.reports...); !cmp.Equal(got, test.want) {
+		if got := sequence(t, "", test.reports...); !cmp.Equal(got, test.want) {
 			t.Errorf("%s (-want +got):\n%s", why, cmp.Diff(test.want, got))
 		}
 	}
@@ -126,7 +125,7 @@ func TestAReadyOfTheContent(t *testing.T) {
 		"a Ready that no run wrote is the manager": {[]status.Report{by("a", succeeded(), "", false)}, "True/Successful", nil},
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, got := sequence(t, written, test.reports...)
+			got := sequence(t, written, test.reports...)
 			want := map[string]string{"Ready": test.want}
 			maps.Copy(want, test.last)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -140,7 +139,7 @@ func TestAReadyOfTheContent(t *testing.T) {
 func TestAReadyInTheResult(t *testing.T) {
 	own := func(setting string) map[string]string {
 		result := content.Result{Outcome: succeeded(), Conditions: []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Own"}}}
-		_, got := sequence(t, "", status.Finished(2, result).WithRun(status.LastRun{Ended: first}).ReadyBy(setting, false))
+		got := sequence(t, "", status.Finished(2, result).WithRun(status.LastRun{Ended: first}).ReadyBy(setting, false))
 		return got
 	}
 	for setting, want := range map[string]string{"": "False/Own", status.ReadyByContent: "False/Own", status.ReadyByManager: "True/Successful"} {
