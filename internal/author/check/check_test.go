@@ -157,6 +157,10 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 	}{
 		"a result":                           {closed, "- debug:\n  register: secret_name\n", nil, []string{tasks + ":2 error shadowed-variable"}},
 		"a fact":                             {closed, "- set_fact:\n    count: 1\n    other: 1\n", nil, []string{tasks + ":2 error shadowed-variable"}},
+		"a default":                          {closed, "- set_fact:\n    count: 1\n  when: count is not defined\n", nil, nil},
+		"a default under several conditions": {closed, "- set_fact: {count: 1}\n  when: [x, not count is defined]\n- block:\n  - set_fact: {count: 1}\n  when: x and count is undefined\n", nil, nil},
+		"a default that may be another":      {closed, "- set_fact:\n    count: 1\n  when: x or count is not defined\n- set_fact:\n    count: 1\n  when: discount is not defined\n", nil, []string{tasks + ":2 error shadowed-variable", tasks + ":5 error shadowed-variable"}},
+		"a default in the value":             {closed, "- set_fact:\n    count: \"{{ count | default(1) }}\"\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
 		"the loop's variable":                {closed, "- debug:\n  loop: [1]\n  loop_control:\n    loop_var: users\n", nil, []string{tasks + ":4 error shadowed-variable"}},
 		"a task's variable":                  {closed, "- debug:\n  vars: {count: 1}\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
 		"what the watch sets":                {closed, "- set_fact: {count: 1}\n", map[string]any{"count": 1}, nil},

@@ -2,7 +2,11 @@ package check
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -55,12 +59,40 @@ func (p *Project) openSchemas() {
 }
 
 func (p *Project) shadowed(u *Unit, d *source.Definition) {
-	computed := d.How == source.Register || d.How == source.SetFact || d.How == source.LoopVar
+	if isDefault(d) {
+		return
+	}
+	computed := d.How == source.Register || d.How == source.SetFact && !defaultsTo(d.Name, d.Value) || d.How == source.LoopVar
 	p.add(finding{
 		"shadowed-variable", errorIf(computed), d.Position,
 		fmt.Sprintf("%s is %s here, and the field spec.%s of %s (%s)", d.Name, d.How, u.Variables.Keys[d.Name].Value, u.Watch.GVK.Kind, p.at(u.Variables.File, u.Variables.Keys[d.Name].Line)),
 		"variables of the spec are extra variables and win: where a resource has the field, this definition has no effect", "choose another name, for example with the role's name as prefix",
 	})
+}
+
+// isDefault reports whether a set_fact counts only where a resource lacks the field: its task, or a block
+// around it, has the condition that the variable is not defined.
+func isDefault(d *source.Definition) bool {
+	if d.How != source.SetFact {
+		return false
+	}
+	undefined := regexp.MustCompile(`^\(*\s*(not\s+\(?\s*` + d.Name + `\s+is\s+defined|` + d.Name + `\s+is\s+(not\s+defined|undefined))\s*\)*$`)
+	for t := d.Task; t != nil; t = t.Parent {
+		for _, n := range source.Each(t.Keys["when"]) {
+			if strings.Contains(n.Value, " or ") {
+				continue
+			}
+			if slices.ContainsFunc(regexp.MustCompile(`\sand\s`).Split(n.Value, -1), func(part string) bool { return undefined.MatchString(strings.TrimSpace(part)) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// defaultsTo reports whether a value is the variable itself, or a default where there is none.
+func defaultsTo(name string, value *yaml.Node) bool {
+	return regexp.MustCompile(`^\{\{\s*` + name + `\s*\|\s*(default|d)\b`).MatchString(strings.TrimSpace(source.Scalar(value)))
 }
 
 func (p *Project) at(file string, line int) string {
