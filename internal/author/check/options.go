@@ -120,9 +120,10 @@ func (o options) literal(name string, n *yaml.Node, option reader.Option, within
 }
 
 // chosen reports whether a value is one of an option's choices: a boolean may be written in
-// many ways.
+// many ways, and a line break as itself or by a backslash.
 func chosen(n *yaml.Node, option reader.Option) bool {
-	return slices.Contains(option.Choices, n.Value) || isBoolean(n.Value) && slices.ContainsFunc(option.Choices, isBoolean)
+	escaped := strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(n.Value)
+	return slices.Contains(option.Choices, n.Value) || slices.Contains(option.Choices, escaped) || isBoolean(n.Value) && slices.ContainsFunc(option.Choices, isBoolean)
 }
 
 func isBoolean(text string) bool {

@@ -11,6 +11,7 @@ func TestOptionsOfModules(t *testing.T) {
 	known := reader.Options{
 		"definition": {Type: "raw", Aliases: []string{"inline"}}, "state": {Type: "str", Choices: []string{"present", "absent"}}, "wait": {Type: "bool"},
 		"timeout": {Type: "int"}, "name": {Type: "str", Required: true, Aliases: []string{"title"}}, "force": {Type: "str", Choices: []string{"True", "False", "ask"}},
+		"newline":   {Type: "str", Choices: []string{`\n`, `\r\n`}},
 		"condition": {Type: "dict", Options: reader.Options{"type": {Type: "str", Required: true}, "status": {Type: "str"}}},
 		"items":     {Type: "list", Options: reader.Options{"path": {Type: "str"}}},
 	}
@@ -29,6 +30,9 @@ func TestOptionsOfModules(t *testing.T) {
 		"a value that it can't have":         {"name: a\n    state: presnet", "did you mean present?", 3},
 		"a value that a run knows":           {"name: a\n    state: '{{ x }}'\n    wait: '{{ y }}'", "", 0},
 		"a boolean as Ansible writes them":   {"name: a\n    force: true", "", 0},
+		"a line break":                       {"name: a\n    newline: \"\\r\\n\"", "", 0},
+		"a line break by a backslash":        {"name: a\n    newline: '\\n'", "", 0},
+		"another line break":                 {"name: a\n    newline: \"\\r\"", "it is one of", 3},
 		"no boolean":                         {"name: a\n    wait: ture", "its type is bool", 3},
 		"no number":                          {"name: a\n    timeout: 5m", "its type is int", 3},
 		"one is missing":                     {"state: present", "requires the option name", 1},
