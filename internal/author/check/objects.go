@@ -117,7 +117,7 @@ func (p *Project) nameless(u *Unit, t *source.Task) {
 			continue
 		}
 		o := rights.Object{APIVersion: source.Scalar(v.Node, "apiVersion"), Kind: kind}
-		if source.Field(metadata, "name") == nil && source.Field(metadata, "generateName") == nil && t.Arg("name") == nil {
+		if source.Field(metadata, "name") == nil && source.Field(metadata, "generateName") == nil && t.Arg("name", "generate_name") == nil {
 			p.lacksField(t, o, "name", "metadata.name, or metadata.generateName")
 		}
 		if source.Field(metadata, "namespace") == nil && t.Arg("namespace") == nil && p.namespaced(o) {

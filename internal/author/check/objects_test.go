@@ -13,6 +13,7 @@ func TestObjectsThatNoAPIServerTakes(t *testing.T) {
 	for name, test := range map[string]struct{ task, want string }{ // want is a part of the message behind the severity
 		"one that it takes":                   {object(good), ""},
 		"one whose name it makes up":          {object("{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a, namespace: b}}"), ""},
+		"or the task makes up":                {object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: b}}") + "    generate_name: a-\n", ""},
 		"one without a name":                  {object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: b}}"), "error has no name"},
 		"a question, which has none":          {object("{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {}}"), ""},
 		"a list":                              {object("{apiVersion: v1, kind: List, items: []}"), ""},
