@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -93,8 +94,8 @@ var wellKnown = sync.OnceValue(func() map[string][]kinds.GroupVersionKind {
 		if strings.HasSuffix(kind.Kind, "List") {
 			continue
 		}
-		plural, singular := meta.UnsafeGuessKindToResource(kind)
-		for _, name := range []string{kind.Kind, plural.Resource, singular.Resource, shortNames[kind.Kind]} {
+		_, singular := meta.UnsafeGuessKindToResource(kind)
+		for _, name := range []string{kind.Kind, guess(kind.GroupVersion(), kind.Kind).resource, singular.Resource, shortNames[kind.Kind]} {
 			if name != "" && !slices.Contains(all[name], kind) {
 				all[name] = append(all[name], kind)
 			}
@@ -108,9 +109,17 @@ func guess(gv kinds.GroupVersion, name string) served {
 	s := served{gv.Group, name, name, slices.Contains(withoutNamespace, name)}
 	if strings.ToLower(name) != name || !strings.HasSuffix(name, "s") {
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(name))
-		s.resource = plural.Resource
+		s.resource = cmp.Or(otherPlurals[kinds.GroupKind{Group: gv.Group, Kind: name}], plural.Resource)
 	}
 	return s
+}
+
+// otherPlurals are plurals that do not follow the rules.
+//
+//nolint:gochecknoglobals // A table.
+var otherPlurals = map[kinds.GroupKind]string{
+	{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}: "network-attachment-definitions",
+	{Group: "k8s.cni.cncf.io", Kind: "MultiNetworkPolicy"}:          "multi-networkpolicies",
 }
 
 // shortNames are those of Kubernetes' own kinds.
@@ -144,6 +153,7 @@ var others = []kinds.GroupVersionKind{
 	{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"},
 	{Group: "cert-manager.io", Version: "v1", Kind: "ClusterIssuer"},
 	{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
+	{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
 }
 
 //nolint:gochecknoglobals // A table.

@@ -35,6 +35,7 @@ func TestTheKindThatAClientMeans(t *testing.T) {
 		"unless it is named":                  {"gadgets.org/v1", "Gadget", "gadgets.org", "gadgets"},
 		"of OpenShift":                        {"v1", "Route", "route.openshift.io", "routes"},
 		"that client-go does not know":        {"v1", "CustomResourceDefinition", "apiextensions.k8s.io", "customresourcedefinitions"},
+		"with a plural of its own":            {"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "k8s.cni.cncf.io", "network-attachment-definitions"},
 		"a list":                              {"v1", "DeploymentList", "apps", "deployments"},
 		"a plural like its singular":          {"v1", "Endpoints", "", "endpoints"},
 		"no version":                          {"a/b/c", "Pod", "?", ""},
