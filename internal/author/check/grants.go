@@ -57,12 +57,34 @@ func (p *Project) grants() {
 		return []string{need.Right.String()}, nil
 	})
 	for _, l := range missing {
+		l.unread, l.alike = p.unread(granted), p.alike(granted, l.needs)
 		who := "the task needs"
 		if l.at.File == p.watchesFile {
 			who = "the manager needs"
 		}
 		p.lacks(l, "missing-right", who+" rights that no role in config/rbac gives: ", "; so do ", "add them to config/rbac/role.yaml, or have rbac --write add them")
 	}
+}
+
+// alike returns the resource that may be the one of the needs, whose plural no CRD says.
+func (p *Project) alike(granted rights.Granted, needs []rights.Need) (resource string) {
+	for _, need := range needs {
+		exact := func(crd schema.CRD) bool { return crd.Group == need.Group && crd.Plural == need.Resource }
+		if resource = granted.Alike(need); resource == "" || slices.ContainsFunc(p.CRDs, exact) {
+			return ""
+		}
+	}
+	return resource
+}
+
+// unread names the bound ClusterRoles whose rules no file has.
+func (p *Project) unread(granted rights.Granted) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(granted.Unread)) {
+		at := granted.Unread[name]
+		names = append(names, fmt.Sprintf("the ClusterRole %s, which %s binds,", name, p.at(at.File, at.Line)))
+	}
+	return strings.Join(names, " and ")
 }
 
 // unlisted adds files with roles that kustomize does not install, because its file does not list them.
@@ -89,8 +111,14 @@ type lack struct {
 	at       source.Position
 	optional bool
 	guarded  bool
-	rights   map[string]bool
-	places   []source.Position
+	// unread names the bound roles whose rules no file has, "" for none.
+	unread string
+	// alike is the resource of which the roles give the rights, and which may be the one that is meant;
+	// "" for none.
+	alike  string
+	needs  []rights.Need
+	rights map[string]bool
+	places []source.Position
 }
 
 // lacking returns the missing rights for the needs, by the cause. lacks returns the rights that are
@@ -117,6 +145,7 @@ func (p *Project) lacking(needs []rights.Need, lacks func(rights.Need) ([]string
 		if missing[cause] == nil {
 			missing[cause] = &lack{at: at, optional: need.Optional, guarded: need.Guarded, rights: map[string]bool{}}
 		}
+		missing[cause].needs = append(missing[cause].needs, need)
 		for _, right := range not {
 			missing[cause].rights[right] = true
 		}
@@ -134,6 +163,10 @@ func (p *Project) lacks(l *lack, id, what, also, remedy string) {
 		severity, why = report.Warning, "runs go on, but resources get no Events"
 	case l.guarded:
 		severity, why = report.Info, "the task runs only where the cluster serves the kind; there the API server answers with 403"
+	case l.alike != "":
+		severity, why = report.Warning, "the plural is guessed: if it is "+l.alike+", for which the roles have the rights, nothing is lacking; or else the API server answers with 403"
+	case l.unread != "":
+		severity, why = report.Warning, "the rules of "+l.unread+" are not known: unless they give the rights, the API server answers with 403, and the run fails"
 	}
 	others := ""
 	if len(l.places) > 1 {

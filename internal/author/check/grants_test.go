@@ -3,9 +3,12 @@ package check
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/author/report"
 )
 
 func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
@@ -47,6 +50,57 @@ func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
 			if diff := cmp.Diff(test.want, slices.Sorted(maps.Keys(got))); diff != "" {
 				t.Errorf("rights (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+func TestRightsOfRolesThatTheClusterHas(t *testing.T) {
+	binding := func(name string) string {
+		return "kind: ClusterRoleBinding\nmetadata: {name: b}\nroleRef: {kind: ClusterRole, name: " + name + "}\nsubjects: [{kind: ServiceAccount, name: manager}]\n"
+	}
+	const lacking = "roles/r/tasks/main.yml:1 "
+	for name, test := range map[string]struct {
+		bindings string
+		want     []string
+	}{
+		"the one that may do all":     {binding("cluster-admin"), nil},
+		"one whose rules none knows":  {binding("edit"), []string{lacking + "warning missing-right", "watches.yaml:0 warning missing-right", "watches.yaml:1 warning missing-right"}},
+		"one that asks for clients":   {binding("system:auth-delegator"), []string{lacking + "error missing-right", "watches.yaml:0 warning missing-right", "watches.yaml:1 error missing-right"}},
+		"all of them":                 {binding("edit") + "---\n" + binding("cluster-admin"), nil},
+		"one that may do all to pods": {binding("m") + "---\nkind: ClusterRole\nmetadata: {name: m}\nrules: [{apiGroups: [''], resources: [pods], verbs: ['*']}]\n", []string{lacking + "error missing-right", "watches.yaml:0 warning missing-right", "watches.yaml:1 error missing-right"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{
+				"roles/r/tasks/main.yml": "- k8s_info: {kind: ConfigMap, name: a}\n", "config/crd.yaml": definition + closed, "config/rbac/b.yaml": test.bindings,
+			})
+			p.grants()
+			want(t, p, test.want...)
+			for _, f := range p.findings {
+				if unread := strings.Contains(f.Why, "the ClusterRole edit, which config/rbac/b.yaml:1 binds,"); f.Line == 1 && unread != (f.Severity == report.Warning) {
+					t.Errorf("got the reason %q", f.Why)
+				}
+			}
+		})
+	}
+}
+
+func TestRightsOfAPluralThatIsGuessed(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource string
+		want     []string
+	}{
+		"the roles have it":               {"gadgetparts", nil},
+		"the roles have it with a hyphen": {"gadget-parts", []string{"roles/r/tasks/main.yml:1 warning missing-right"}},
+		"the roles have another":          {"gadget", []string{"roles/r/tasks/main.yml:1 error missing-right"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{
+				"roles/r/tasks/main.yml": "- k8s_info: {api_version: gadgets.org/v1, kind: GadgetPart, name: a}\n", "config/crd.yaml": definition + closed,
+				"config/rbac/role.yaml": "kind: ClusterRole\nmetadata: {name: m}\nrules:\n- {apiGroups: [example.com, events.k8s.io], resources: ['*'], verbs: ['*']}\n" +
+					"- {apiGroups: [gadgets.org], resources: [" + test.resource + "], verbs: [get]}\n",
+			})
+			p.grants()
+			want(t, p, test.want...)
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Project are the roles that the files of a project give its manager.
@@ -31,7 +33,7 @@ func ReadProject(dir, name string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{roles: roles, files: files, Has: map[Scope]string{}, Granted: grantedBy(roles), Name: name}
+	p := &Project{roles: roles, files: files, Has: map[Scope]string{}, Granted: grantedBy(roles, bound), Name: name}
 	for _, scope := range []Scope{Metrics, Lease} {
 		if r, _ := roleOf(scope, roles, ""); r != nil {
 			p.Has[scope] = r.at.File
@@ -49,12 +51,12 @@ func ReadProject(dir, name string) (*Project, error) {
 
 // absent returns the name of the one role that a binding names and no file has, such as one that a
 // shell has emptied for the output; "" if there is not exactly one.
-func absent(roles []*role, bound map[string]bool) string {
+func absent(roles []*role, bound map[string]source.Position) string {
 	for _, r := range roles {
 		delete(bound, r.kind+"/"+r.name)
 	}
 	for key := range bound {
-		if kind, name, _ := strings.Cut(key, "/"); len(bound) == 1 && kind == "ClusterRole" {
+		if kind, name, _ := strings.Cut(key, "/"); len(bound) == 1 && kind == "ClusterRole" && !builtInRole(name) {
 			return name
 		}
 	}

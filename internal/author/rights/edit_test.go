@@ -345,3 +345,17 @@ func TestTheRightToActAsAnAccountIsReadAgain(t *testing.T) {
 		t.Errorf("got %v and the difference %q of a rule with two names", err, (Needs{All: needs}).Difference(granted))
 	}
 }
+
+// The role that may do all needs no other, is not superfluous, and lends its name to none.
+func TestAProjectWhoseManagerMayDoAll(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"binding.yaml": strings.Replace(bindings, "ClusterRole, name: manager", "ClusterRole, name: cluster-admin", 1)})
+	project, err := ReadProject(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := Needs{All: append(base(), needed(Manager, "the task", "", "pods", "list")...)}
+	if lines := needs.Difference(project.Granted); len(lines) > 0 || project.Name != "" {
+		t.Errorf("name %q, difference %q", project.Name, lines)
+	}
+}

@@ -101,9 +101,10 @@ func (r rule) rights() []Right {
 }
 
 // readRoles reads the roles in the file, or in the YAML files below the directory, and the lines
-// of the files. It also returns the roles that bindings give to a service account, as KIND/NAME.
-func readRoles(path string) (roles []*role, files map[string][]string, bound map[string]bool, err error) {
-	files, bound = map[string][]string{}, map[string]bool{}
+// of the files. It also returns the roles that bindings give to a service account, as KIND/NAME, with the
+// positions of the bindings.
+func readRoles(path string) (roles []*role, files map[string][]string, bound map[string]source.Position, err error) {
+	files, bound = map[string][]string{}, map[string]source.Position{}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -130,13 +131,14 @@ func readRoles(path string) (roles []*role, files map[string][]string, bound map
 				roles = append(roles, newRole(kind, d, file, files[file]))
 			case "RoleBinding", "ClusterRoleBinding":
 				if ref := source.Field(d, "roleRef"); forAccount(source.Field(d, "subjects")) {
-					bound[source.Scalar(ref, "kind")+"/"+source.Scalar(ref, "name")] = true
+					bound[source.Scalar(ref, "kind")+"/"+source.Scalar(ref, "name")] = source.Place(file, d)
 				}
 			}
 		}
 	}
 	for _, r := range roles {
-		r.bound = len(bound) == 0 || bound[r.kind+"/"+r.name]
+		_, named := bound[r.kind+"/"+r.name]
+		r.bound = len(bound) == 0 || named
 	}
 	return roles, files, bound, nil
 }
