@@ -155,7 +155,8 @@ func ofMapping(i *source.Index, n *yaml.Node, t *source.Task, depth int) ([]Obje
 }
 
 // pairs returns the objects of a kind and an API version that are literal, or that variables
-// with literal values stand for. Where both come from the same mapping they belong together.
+// with literal values stand for. Where both come from the same mapping, or from the same file of a role's
+// variables, they belong together.
 func pairs(i *source.Index, kind, version *yaml.Node, t *source.Task) ([]Object, bool) {
 	if kind == nil {
 		return nil, false
@@ -177,7 +178,7 @@ func combine(kinds, versions []source.Value, at source.Position) []Object {
 	var found []Object
 	for _, k := range kinds {
 		for _, v := range versions {
-			if k.Parent != nil && v.Parent != nil && k.Parent != v.Parent {
+			if k.Parent != nil && v.Parent != nil && k.Parent != v.Parent || apart(k, v, kinds, versions) {
 				continue
 			}
 			o := Object{Position: at, APIVersion: source.Scalar(v.Node), Kind: source.Scalar(k.Node)}
@@ -187,6 +188,14 @@ func combine(kinds, versions []source.Value, at source.Position) []Object {
 		}
 	}
 	return found
+}
+
+// apart reports whether a kind and a version are variables of different files, of which each has both.
+func apart(kind, version source.Value, kinds, versions []source.Value) bool {
+	has := func(all []source.Value, file string) bool {
+		return slices.ContainsFunc(all, func(v source.Value) bool { return v.File == file && v.Parent == nil })
+	}
+	return kind.File != "" && version.File != "" && kind.File != version.File && kind.Parent == nil && version.Parent == nil && has(versions, kind.File) && has(kinds, version.File)
 }
 
 // lookedUp returns the names of the files that a text looks up by the plugins; looks is false if

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -300,5 +301,31 @@ func TestRightsForJobsThatAnOverlayGives(t *testing.T) {
 	}
 	if lines := c.Difference(overlay); len(lines) != 1 {
 		t.Errorf("none is superfluous, got %q", lines)
+	}
+}
+
+// Two roles give the variables of a third one their own kind and version.
+func TestKindsAndVersionsOfTheSameFileBelongTogether(t *testing.T) {
+	values := func(of ...string) (all []source.Value) {
+		for _, one := range of {
+			file, text, _ := strings.Cut(one, ": ")
+			all = append(all, source.Value{File: file, Node: &yaml.Node{Kind: yaml.ScalarNode, Value: text}})
+		}
+		return all
+	}
+	for name, test := range map[string]struct{ kinds, versions, want []string }{
+		"each file has both":        {[]string{"a: Mini", "b: Nano", "c: Mini"}, []string{"a: m/v1", "b: n/v1", "c: m/v1"}, []string{"m/v1 Mini", "n/v1 Nano"}},
+		"a file has the kind alone": {[]string{"a: Mini", "b: Nano"}, []string{"a: m/v1", "c: n/v1"}, []string{"m/v1 Mini", "n/v1 Mini", "m/v1 Nano", "n/v1 Nano"}},
+		"the task has the version":  {[]string{"a: Mini", "b: Nano"}, []string{": m/v1"}, []string{"m/v1 Mini", "m/v1 Nano"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, o := range combine(values(test.kinds...), values(test.versions...), source.Position{}) {
+				got = append(got, o.APIVersion+" "+o.Kind)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
