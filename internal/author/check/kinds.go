@@ -75,6 +75,13 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 				"the API server drops what the manager writes there, and nobody sees the outcome of a run", "add status with x-kubernetes-preserve-unknown-fields: true, or with conditions",
 			})
 		}
+		if lost := lostOfConditions(version.Root); len(lost) > 0 {
+			p.add(finding{
+				"crd", report.Warning, source.Position{File: crd.File, Line: version.Line, Column: 1},
+				"the schema of " + crd.Kind + " drops fields of status.conditions: " + strings.Join(lost, ", "),
+				"the API server drops what the manager writes there, so that a condition says less than it should", "add them to the items of conditions, or x-kubernetes-preserve-unknown-fields: true",
+			})
+		}
 		if source.Field(version.Root, "properties", "status", "default", "observedGeneration") == nil {
 			p.add(finding{
 				"crd", report.Info, source.Position{File: crd.File, Line: version.Line, Column: 1}, "the status of " + crd.Kind + " has no default",
@@ -82,6 +89,19 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 			})
 		}
 	}
+}
+
+// lostOfConditions returns the fields of the manager's conditions that objects of the schema cannot have.
+func lostOfConditions(root *yaml.Node) (lost []string) {
+	if _, found, _ := schema.Find(root, []string{"status", "conditions"}, schema.Same); !found {
+		return nil
+	}
+	for _, field := range []string{"lastTransitionTime", "message", "reason", "status", "type"} {
+		if _, found, open := schema.Find(root, []string{"status", "conditions", watches.EachElement, field}, schema.Same); !found && !open {
+			lost = append(lost, field)
+		}
+	}
+	return lost
 }
 
 // fields adds fields of the spec that cannot be variables: the manager's objections to a resource
