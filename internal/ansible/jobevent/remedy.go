@@ -17,7 +17,7 @@ const (
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
 	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being"
-	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted"
+	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted; in text that `template:` or lookup('template') renders, quote the value, or end it with `| string | to_json`"
 	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}"
 	noSum       = "since ansible-core 2.19 a template that is a whole value keeps its type, and + joins no number and text: write ~ instead, or `| string`"
 	noPlaybook  = "import_playbook is for the top of a playbook: put the tasks into a file or a role, and use include_tasks or include_role"
