@@ -167,6 +167,71 @@ func TestCausesOfFailures(t *testing.T) {
 			},
 			want: []string{tasks + ":1 warning missing-library|nosuchdns is not installed, which is needed by the lookup resolved", tasks + ":1 warning missing-library|nosuchpath is not installed, which is needed by the filter queried"},
 		},
+		"the short name of a module with an action plugin": {
+			files: map[string]string{
+				tasks: `
+- k8s: {template: cm.yml.j2, namespace: a}
+- name: A file of the role
+  k8s: {src: cm.yml, namespace: a}
+- kubernetes.core.k8s: {template: cm.yml.j2, namespace: a}
+- kubernetes.core.k8s: {src: cm.yml, namespace: a}
+- k8s: {src: "{{ role_path }}/files/cm.yml", namespace: a}
+- k8s: {src: /tmp/cm.yml, namespace: a}
+- k8s: {definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: "{{ ansible_operator_meta.namespace }}"}}}
+`,
+				"roles/thing/files/cm.yml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+				"roles/thing/templates/cm.yml.j2": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+			},
+			want: []string{tasks + ":2 error short-name|does not render template", tasks + ":4 error short-name|does not find src"},
+		},
+		"extensions of Jinja": {
+			files: map[string]string{
+				"ansible.cfg": "[defaults]\njinja2_extensions = jinja2.ext.loopcontrols\n",
+				tasks:         "- ansible.builtin.debug: {msg: \"{% for i in [1, 2] %}{% break %}{% endfor %}\"}\n- ansible.builtin.debug: {msg: \"{% do a %}x\"}\n",
+			},
+			want: []string{tasks + ":1 warning empty-template", tasks + ":2 error jinja|unknown tag 'do'"},
+		},
+		"parts of objects as conditions": {
+			files: map[string]string{tasks: `
+- kubernetes.core.k8s_info: {kind: Pod}
+  register: pods
+- ansible.builtin.debug:
+  when: pods['resources'][0]['metadata']['labels']
+- ansible.builtin.debug:
+  when:
+    - pods.resources[0].metadata.name
+    - pods.resources | first
+    - pods.resources[0].metadata.annotations.x
+- ansible.builtin.assert:
+    that: pods.resources[0].status.phase
+- ansible.builtin.debug:
+  when: pods.resources[0].status.ready or pods.resources[0].spec.paused or pods.resources[0:1]
+`},
+			want: []string{
+				tasks + ":5 warning non-boolean-condition|a mapping", tasks + ":8 warning non-boolean-condition|a text", tasks + ":9 warning non-boolean-condition|a mapping",
+				tasks + ":10 warning non-boolean-condition|a text", tasks + ":12 warning non-boolean-condition|a text",
+			},
+		},
+		"queries that give lists": {
+			files: map[string]string{
+				tasks: `
+- kubernetes.core.k8s_info: {kind: Pod}
+  register: pods
+- ansible.builtin.debug:
+  when: pods | json_query('resources[].status.phase')
+- ansible.builtin.debug:
+  when: pods | json_query("resources[?kind=='Pod'].metadata.name")
+- ansible.builtin.debug:
+  when: pods | json_query('length(resources[])') or pods | json_query('resources[].kind | [0]') or pods | json_query('resources[0].spec.paused')
+`,
+				"roles/thing/filter_plugins/query.py": "class FilterModule:\n    def filters(self):\n        return {\"json_query\": lambda data, query: data}\n",
+			},
+			want: []string{tasks + ":5 error non-boolean-condition|a list", tasks + ":7 error non-boolean-condition|a list"},
+		},
+		"a task that asks": {
+			files: map[string]string{tasks: "- ansible.builtin.pause: {prompt: Sure}\n- pause:\n- pause: {prompt: Wait, seconds: 1}\n"},
+			want:  []string{tasks + ":1 warning prompt|pause waits for input", tasks + ":2 warning prompt"},
+		},
 		"import_playbook among tasks": {
 			files: map[string]string{tasks: "- ansible.builtin.import_playbook: more.yml\n"},
 			want:  []string{tasks + ":1 error syntax|import_playbook is a task"},

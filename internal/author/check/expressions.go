@@ -147,14 +147,11 @@ func registered(t *source.Task, path []string) string {
 	if len(path) == 0 {
 		return "a mapping"
 	}
+	if own := ofModule(t, path); own != "" {
+		return own
+	}
 	if len(path) > 1 {
 		return ""
-	}
-	if t != nil && t.Loop == nil {
-		module := source.Plain(t.Module)
-		if own := parts[module[strings.LastIndex(module, ".")+1:]][path[0]]; own != "" {
-			return own
-		}
 	}
 	switch path[0] {
 	case "stdout", "stderr":
@@ -167,6 +164,45 @@ func registered(t *source.Task, path []string) string {
 		return "bool"
 	}
 	return ""
+}
+
+// ofModule is the type of a part of a result that the task's module has and others have not, "" if it is not known.
+func ofModule(t *source.Task, path []string) string {
+	if t == nil || t.Loop != nil {
+		return ""
+	}
+	module := source.Plain(t.Module)
+	module = module[strings.LastIndex(module, ".")+1:]
+	switch {
+	case module == "k8s_info" && len(path) > 1 && path[0] == "resources" && path[1] == reader.Element:
+		return ofObject(path[2:])
+	case module == "k8s" && path[0] == "result":
+		return ofObject(path[1:])
+	case len(path) == 1:
+		return parts[module][path[0]]
+	}
+	return ""
+}
+
+// ofObject is the type of a part of an object of the API, as far as it is the same for all kinds.
+func ofObject(path []string) string {
+	switch at := strings.Join(path, "."); at {
+	case "", "metadata", "metadata.labels", "metadata.annotations", "spec", "status":
+		return "a mapping"
+	case "metadata.finalizers", "metadata.ownerReferences", "metadata.managedFields", "status.conditions":
+		return "a list"
+	case "metadata.generation":
+		return "a number"
+	case "kind", "apiVersion", "metadata.name", "metadata.generateName", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
+		"metadata.creationTimestamp", "metadata.deletionTimestamp", "status.phase":
+		return "a text"
+	default:
+		parent := strings.Join(path[:len(path)-1], ".")
+		if parent == "metadata.labels" || parent == "metadata.annotations" {
+			return "a text"
+		}
+		return ""
+	}
 }
 
 func inWords(kind string) string {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ensign-operator/ensign/internal/ansible/cfgfile"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/report"
@@ -74,6 +75,10 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 func load(ctx context.Context, o config.Options) (*Project, error) {
 	o.Project = true
 	o = o.WithAnsibleSettings()
+	const extensions = "ANSIBLE_JINJA2_EXTENSIONS" // The reader asks for the variable alone.
+	if value, set := cfgfile.Find(o.Env, os.ReadFile).Value("jinja2_extensions", "defaults"); set && o.Env[extensions] == "" {
+		o.Env[extensions] = value
+	}
 	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile, links: newLinks(o.Dir), absentCollections: absences{}, absentLibraries: absences{}}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)

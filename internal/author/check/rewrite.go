@@ -184,11 +184,16 @@ func (p *Project) renames(module string) (edits []*fix.Edit) {
 	for _, u := range p.Units {
 		for _, t := range u.Tasks {
 			if t.Module == module {
-				edits = append(edits, &fix.Edit{File: t.File, Node: &yaml.Node{Kind: yaml.ScalarNode, Value: module, Line: t.Line, Column: t.Column}, Value: name})
+				edits = append(edits, renamedTo(t, name))
 			}
 		}
 	}
 	return edits
+}
+
+// renamedTo returns the edit that gives a task another module.
+func renamedTo(t *source.Task, name string) *fix.Edit {
+	return &fix.Edit{File: t.File, Node: &yaml.Node{Kind: yaml.ScalarNode, Value: t.Module, Line: t.Line, Column: t.Column}, Value: name}
 }
 
 // Fixes returns the files of the project in dir with the rewrites that the findings of a report

@@ -2,10 +2,12 @@ package check
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/fix"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
@@ -17,6 +19,13 @@ func (p *Project) ofTasks(u *Unit) {
 			p.add(finding{
 				"syntax", report.Error, t.Position, "import_playbook is a task here; a playbook is imported beside plays, at the top of another playbook",
 				"the task fails", "put the tasks into a file or a role, and use ansible.builtin.include_tasks or include_role",
+			})
+		}
+		p.shortName(t)
+		if source.Plain(t.Module) == "pause" && t.Arg("seconds", "minutes") == nil {
+			p.add(finding{
+				"prompt", report.Warning, t.Position, "the task " + cmp.Or(t.Name, t.Module) + " waits for input",
+				"nobody can answer in a run: it waits until its timeout", "give it seconds or minutes, or remove it",
 			})
 		}
 		if source.Scalar(t.Keys["poll"]) == "0" && t.Keys["async"] != nil && source.Scalar(t.Keys["async"]) != "0" && !u.awaited(t) {
@@ -37,6 +46,29 @@ func (p *Project) ofTasks(u *Unit) {
 			}
 		}
 	}
+}
+
+// shortName adds a module of kubernetes.core by its short name with an argument for which its action plugin is
+// needed: ansible-core redirects the name to the module alone.
+func (p *Project) shortName(t *source.Task) {
+	if !slices.Contains([]string{"k8s", "k8s_scale", "k8s_service"}, t.Module) || slices.Contains(t.Collections, "kubernetes.core") {
+		return
+	}
+	src := source.Scalar(t.Arg("src"))
+	var what, why string
+	switch {
+	case t.Arg("template") != nil:
+		what, why = "does not render template", "the module gets no text of the template: it creates an object without a name, or fails"
+	case src != "" && !filepath.IsAbs(src) && source.FindFile(t, "files", src) != "":
+		what, why = "does not find src in the directory files", "the task fails: the module looks for the file in its working directory"
+	default:
+		return
+	}
+	name := "kubernetes.core." + t.Module
+	p.addFixable(finding{
+		"short-name", report.Error, t.Position, t.Module + " " + what + ": ansible-core redirects the short name to the module without its action plugin",
+		why, "write " + name,
+	}, []*fix.Edit{renamedTo(t, name)})
 }
 
 func splitsInventory(flow reader.Flow) bool {

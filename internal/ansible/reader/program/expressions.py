@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import jinja2
+import jinja2.ext
 from jinja2 import nodes
+from jinja2.utils import import_string
 
 LOOKUPS = {"lookup", "query", "q"}
 HEADER = re.compile(r"^#jinja2:\s*(?P<options>[^\n]*)\n")
@@ -47,7 +50,15 @@ Flow = dict[str, Any]
 Type = dict[str, Any]
 
 
-USUAL = jinja2.Environment(autoescape=False, trim_blocks=True)  # noqa: S701 — nothing is rendered.
+def extensions() -> list[type[jinja2.ext.Extension]]:
+    """Return the extensions of Jinja that Ansible is configured with, as far as they are installed."""
+    names = os.environ.get("ANSIBLE_JINJA2_EXTENSIONS", "").replace(" ", "").split(",")
+    found = [import_string(name, silent=True) for name in names if name]
+    return [one for one in found if isinstance(one, type) and issubclass(one, jinja2.ext.Extension)]
+
+
+EXTENSIONS = extensions()
+USUAL = jinja2.Environment(autoescape=False, trim_blocks=True, extensions=EXTENSIONS)  # noqa: S701 — nothing is rendered.
 OPTIONS = {"trim_blocks", "lstrip_blocks", "newline_sequence", "keep_trailing_newline"} | {
     f"{what}_{end}_string" for what in ("block", "variable", "comment") for end in ("start", "end")
 }
@@ -65,7 +76,7 @@ def environment(text: str, delimiters: dict[str, str]) -> tuple[jinja2.Environme
         if name.strip() in OPTIONS:
             options[name.strip()] = {"true": True, "false": False}.get(value.lower(), value)
     try:
-        made = jinja2.Environment(autoescape=False, **options)  # noqa: S701 — nothing is rendered.
+        made = jinja2.Environment(autoescape=False, extensions=EXTENSIONS, **options)  # noqa: S701 — nothing is rendered.
     except (TypeError, AssertionError):
         made = USUAL
     return (made, text[header.end() :], 1) if header else (made, text, 0)
@@ -304,7 +315,7 @@ class Analysis:
                 return self.filter_types(node)
             case nodes.Call():
                 return [{"type": self.call_type(node)}]
-            case nodes.Name() | nodes.Getattr() | nodes.Getitem():
+            case nodes.Name() | nodes.Getattr() | nodes.Getitem() if not sliced(node):
                 return [f if not f["filters"] and f["name"] else {"type": "unknown"} for f in self.flows(node)] or [
                     {"type": "unknown"}
                 ]
@@ -317,6 +328,10 @@ class Analysis:
             return self.types(node.node) + (self.types(node.args[0]) if node.args else [{"type": "str"}])
         if name == "ternary":
             return [t for argument in node.args[:2] for t in self.types(argument)]
+        if name in ("first", "last", "random"):
+            return [step(t, ELEMENT) if t.get("name") else {"type": "unknown"} for t in self.types(node.node)]
+        if name in ("json_query", "community.general.json_query"):
+            return [{"type": "list" if node.args and projects(node.args[0]) else "unknown"}]
         if name == "regex_search" and len(node.args) > 1:
             return [{"type": "list"}]
         return [{"type": FILTER_TYPES.get(name, "unknown")}]
@@ -331,6 +346,20 @@ class Analysis:
         if isinstance(called, nodes.Name) and called.name == "lookup" and node.args:
             return LOOKUP_TYPES.get(plain(str(getattr(node.args[0], "value", ""))), "unknown")
         return "unknown"
+
+
+def sliced(node: nodes.Node) -> bool:
+    """Report whether the expression is a part of a list or of a text, by [1:2]."""
+    return isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice)
+
+
+def projects(query: nodes.Node) -> bool:
+    """Report whether a query of JMESPath surely gives a list: one for all elements of another."""
+    text = query.value if isinstance(query, nodes.Const) else None
+    if not isinstance(text, str):
+        return False
+    text = re.sub(r"\[\?[^\]]*\]|\[\*\]", "[]", text)  # The operators of its conditions do not count.
+    return "[]" in text and not text.lstrip().startswith("{") and not re.search(r"[|(=<>&!]", text)
 
 
 def operators(tree: nodes.Template) -> dict[int, str]:
