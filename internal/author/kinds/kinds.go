@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"github.com/gobuffalo/flect"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,10 +39,11 @@ func served(gvk schema.GroupVersionKind) Kind {
 	return Kind{Watch: watches.Watch{GVK: gvk, Selector: labels.Everything(), ManageStatus: true}}
 }
 
-// Words returns how people write a kind: mysqlclusters, mysqlcluster.
+// Words returns how people write a kind: mysqlclusters, mysqlcluster. It is the only guess of a plural, and is
+// that of kubebuilder and controller-gen.
 func Words(kind string) (plural, singular string) {
-	resource, one := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
-	return resource.Resource, one.Resource
+	singular = strings.ToLower(kind)
+	return flect.Pluralize(singular), singular
 }
 
 // Full returns how people write a kind that has namesakes: mysqlclusters.myapp.myorg.tld.

@@ -29,6 +29,17 @@ func TestKindsAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
+func TestPluralsAreThoseOfKubebuilder(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Menu": "menus", "Gateway": "gateways", "Relay": "relays", "Play": "plays", "Policy": "policies", "NetworkPolicy": "networkpolicies",
+		"Index": "indices", "Box": "boxes", "Ingress": "ingresses", "Batch": "batches", "Endpoints": "endpoints", "Redis": "redis", "": "",
+	} {
+		if plural, singular := Words(kind); plural != want || singular != strings.ToLower(kind) {
+			t.Errorf("%s: want %s, got %s, %s", kind, want, plural, singular)
+		}
+	}
+}
+
 func TestAKindOfASimilarNameIsNamed(t *testing.T) {
 	for word, want := range map[string]string{"greetng": `; did you mean "Greeting"?`, "Secrets.example.com": "Greeting, Secret"} {
 		if _, err := Of(word, greetings()); err == nil || !strings.HasSuffix(err.Error(), want) {

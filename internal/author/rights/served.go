@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	words "github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 )
 
@@ -94,8 +94,8 @@ var wellKnown = sync.OnceValue(func() map[string][]kinds.GroupVersionKind {
 		if strings.HasSuffix(kind.Kind, "List") {
 			continue
 		}
-		_, singular := meta.UnsafeGuessKindToResource(kind)
-		for _, name := range []string{kind.Kind, guess(kind.GroupVersion(), kind.Kind).resource, singular.Resource, shortNames[kind.Kind]} {
+		_, singular := words.Words(kind.Kind)
+		for _, name := range []string{kind.Kind, guess(kind.GroupVersion(), kind.Kind).resource, singular, shortNames[kind.Kind]} {
 			if name != "" && !slices.Contains(all[name], kind) {
 				all[name] = append(all[name], kind)
 			}
@@ -108,8 +108,8 @@ var wellKnown = sync.OnceValue(func() map[string][]kinds.GroupVersionKind {
 func guess(gv kinds.GroupVersion, name string) served {
 	s := served{gv.Group, name, name, slices.Contains(withoutNamespace, name)}
 	if strings.ToLower(name) != name || !strings.HasSuffix(name, "s") {
-		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(name))
-		s.resource = cmp.Or(otherPlurals[kinds.GroupKind{Group: gv.Group, Kind: name}], plural.Resource)
+		plural, _ := words.Words(name)
+		s.resource = cmp.Or(otherPlurals[kinds.GroupKind{Group: gv.Group, Kind: name}], plural)
 	}
 	return s
 }

@@ -2,11 +2,25 @@ package rights
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
+
+// The API server serves Kubernetes' own kinds by the plurals that apimachinery guesses.
+func TestPluralsOfKubernetesOwnKinds(t *testing.T) {
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		want, _ := meta.UnsafeGuessKindToResource(gvk)
+		if got := guess(gvk.GroupVersion(), gvk.Kind).resource; got != want.Resource && !strings.HasSuffix(gvk.Kind, "List") && !strings.HasSuffix(gvk.Kind, "Options") && gvk.Kind != "APIVersions" {
+			t.Errorf("%s: want %s, got %s", gvk.Kind, want.Resource, got)
+		}
+	}
+}
 
 // TestTheKindThatAClientMeans has what the client of kubernetes.core does: K8SClient.resource of
 // its module_utils/k8s/client.py, and Discoverer.get.

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/author/kinds"
 	crds "github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
@@ -151,11 +151,11 @@ func (k *Kind) derive(dir string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: k.APIGroup, Version: k.Version, Kind: k.Kind})
+	plural, singular := kinds.Words(k.Kind)
 	if crd := crds.Of(crds.Load(filepath.Join(dir, "config", "crd")), schema.GroupKind{Group: k.APIGroup, Kind: k.Kind}); crd != nil {
 		k.Plural = cmp.Or(k.Plural, crd.Plural)
 	}
-	k.Plural, k.Singular = cmp.Or(k.Plural, plural.Resource), singular.Resource
+	k.Plural, k.Singular = cmp.Or(k.Plural, plural), singular
 	for _, there := range k.Resources {
 		switch same := there.Group == k.Group && strings.EqualFold(there.Kind, k.Kind); {
 		case same && k.DefinitionOnly && there.Version == k.Version:
