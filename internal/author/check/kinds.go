@@ -3,12 +3,15 @@ package check
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -28,6 +31,7 @@ func (p *Project) kinds(u *Unit) {
 			"the API server warns of it, and another operator may choose the same name", "for a new kind write a domain first, as in myapp.example.com/finalizer; resources that have the present name keep it until they are deleted",
 		})
 	}
+	p.statusFrom(u, at)
 	found := schema.Of(p.CRDs, u.Watch.GVK.GroupKind())
 	if found == nil {
 		p.add(finding{
@@ -43,6 +47,19 @@ func (p *Project) kinds(u *Unit) {
 		p.path(u, reference.Namespace, at, ofReference)
 	}
 	p.path(u, u.Watch.ServiceAccount.Path, at, ofAccount)
+}
+
+// statusFrom adds children by the plural of their kind.
+func (p *Project) statusFrom(u *Unit, watch source.Position) {
+	for _, key := range slices.Sorted(maps.Keys(u.Watch.StatusFrom)) {
+		child := u.Watch.StatusFrom[key]
+		if meant := rights.OfPlural(child.Kind, p.CRDs); meant != "" {
+			p.add(finding{
+				"watches", report.Warning, p.lineOf(child.Kind+"/"+child.Name, watch), fmt.Sprintf("statusFrom.%s: there is no kind %s; did you mean %s?", key, child.Kind, meant),
+				"the status never has the field", "write the kind as manifests have it: " + meant + "/" + child.Name,
+			})
+		}
+	}
 }
 
 // use is the use of a path of watches.yaml.
@@ -144,7 +161,7 @@ func (p *Project) path(u *Unit, path watches.Path, watch source.Position, to use
 	if len(path) == 0 || !u.Variables.Known {
 		return
 	}
-	at := p.referenceLine(path, watch)
+	at := p.lineOf(path.String(), watch)
 	found, ok, open := u.Variables.Path(path)
 	if path[0] == "metadata" {
 		return
@@ -169,13 +186,13 @@ func (p *Project) path(u *Unit, path watches.Path, watch source.Position, to use
 	}
 }
 
-// referenceLine returns the line of a path below the line of its watch.
-func (p *Project) referenceLine(path watches.Path, watch source.Position) source.Position {
+// lineOf returns the place of a text of watches.yaml below the line of its watch.
+func (p *Project) lineOf(text string, watch source.Position) source.Position {
 	documents, _ := source.ReadYAML(p.watchesFile)
 	at := watch
 	var visit func(n *yaml.Node)
 	visit = func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode && n.Value == path.String() && n.Line >= watch.Line && at == watch {
+		if n.Kind == yaml.ScalarNode && n.Value == text && n.Line >= watch.Line && at == watch {
 			at.Line, at.Column = n.Line, n.Column
 		}
 		for _, child := range n.Content {

@@ -104,6 +104,26 @@ var wellKnown = sync.OnceValue(func() map[string][]kinds.GroupVersionKind {
 	return all
 })
 
+// OfPlural returns the kind of Kubernetes, of a common project or of the CRDs whose plural or singular the name is,
+// in any case of letters; "" if there is none, or if the name is that of a kind itself.
+func OfPlural(name string, crds []schema.CRD) string {
+	if slices.ContainsFunc(crds, func(c schema.CRD) bool { return c.Kind == name }) || slices.ContainsFunc(wellKnown()[name], func(k kinds.GroupVersionKind) bool { return k.Kind == name }) {
+		return ""
+	}
+	lower := strings.ToLower(name)
+	for _, crd := range crds {
+		if lower == crd.Plural || lower == strings.ToLower(crd.Kind) {
+			return crd.Kind
+		}
+	}
+	for _, known := range wellKnown()[lower] {
+		if plural, singular := words.Words(known.Kind); lower == plural || lower == singular {
+			return known.Kind
+		}
+	}
+	return ""
+}
+
 // guess returns a kind by the rules for plurals. The name may be a plural too.
 func guess(gv kinds.GroupVersion, name string) served {
 	s := served{gv.Group, name, name, slices.Contains(withoutNamespace, name)}

@@ -22,6 +22,18 @@ func TestPluralsOfKubernetesOwnKinds(t *testing.T) {
 	}
 }
 
+func TestTheKindOfAPlural(t *testing.T) {
+	crds := definitions(t, [4]string{"example.com", "Thing", "things", "th"}, [4]string{"example.com", "Pods", "podses"})
+	for name, want := range map[string]string{
+		"ConfigMaps": "ConfigMap", "configmap": "ConfigMap", "Ingresses": "Ingress", "Things": "Thing",
+		"ConfigMap": "", "Endpoints": "", "Thing": "", "Pods": "", "Gadgets": "", "Deploy": "",
+	} {
+		if got := OfPlural(name, crds); got != want {
+			t.Errorf("%s: want %q, got %q", name, want, got)
+		}
+	}
+}
+
 // TestTheKindThatAClientMeans has what the client of kubernetes.core does: K8SClient.resource of
 // its module_utils/k8s/client.py, and Discoverer.get.
 func TestTheKindThatAClientMeans(t *testing.T) {
