@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,7 @@ func (w *chartBackend) load(ctx context.Context, p *Project, u *Unit) {
 	}
 	p.files[filepath.Join(path, "Chart.yaml")] = true
 	w.loaded = chart
+	w.unknownOverrides(p, at)
 	program := filepath.Join(filepath.Dir(p.options.Executable), "chart-exec")
 	if _, err := os.Stat(program); err != nil {
 		p.add(finding{
@@ -111,6 +113,25 @@ func (w *chartBackend) unknownValues(p *Project, s *customResource, given, known
 				"it has no effect, and nothing says so where the schema of the spec is open", "correct the name, or give the value a default in values.yaml",
 			})
 		}
+	}
+}
+
+// unknownOverrides adds keys of overrideValues whose first part neither the chart's values nor its templates name.
+func (w *chartBackend) unknownOverrides(p *Project, at source.Position) {
+	for _, override := range w.chart.Overrides {
+		first := override.Key
+		if end := strings.IndexAny(first, `.[\`); end >= 0 {
+			first = first[:end]
+		}
+		if _, named := w.loaded.Defaults[first]; named || first == "" || first == "global" || w.mentions(first) {
+			continue
+		}
+		at := at
+		at.Line = cmp.Or(override.Line, at.Line)
+		p.add(finding{
+			"chart-values", report.Warning, at, fmt.Sprintf("overrideValues: the chart %s has no value %s", w.loaded.Name, first) + suggest.Slip(first, slices.Collect(maps.Keys(w.loaded.Defaults))),
+			"it has no effect", "correct the name, or give the value a default in values.yaml",
+		})
 	}
 }
 
