@@ -136,13 +136,19 @@ func (p *Project) loadWatches() []watches.Watch {
 			})
 		}
 	}
-	if _, noModule := os.Stat(filepath.Join(p.options.Dir, "go.mod")); err == nil && len(list) == 0 && noModule != nil {
+	if err == nil && len(list) == 0 && !p.hasGo() {
 		p.add(finding{
 			id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: 1, Column: 1},
 			message: watches.EmptyList, why: noStart, remedy: "see " + docslink.Watches.URL(),
 		})
 	}
 	return list
+}
+
+// hasGo reports whether the project has a module in Go.
+func (p *Project) hasGo() bool {
+	_, err := os.Stat(filepath.Join(p.options.Dir, "go.mod"))
+	return err == nil
 }
 
 // analyse asks the Python environment about all texts, and about the templates that they name.

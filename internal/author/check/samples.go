@@ -89,7 +89,11 @@ func (p *Project) isDefined(c *customResource) bool {
 		})
 	default:
 		message := fmt.Sprintf("no CRD below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group) + suggest.Slip(c.gvk.Kind, kinds)
-		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its CRD"})
+		remedy := "correct the kind, or add its CRD"
+		if p.hasGo() {
+			remedy = "run `make manifests`, which writes the CRDs of the kinds in Go, or correct the kind"
+		}
+		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", remedy})
 	}
 	return false
 }

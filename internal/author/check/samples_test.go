@@ -67,6 +67,27 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 	}
 }
 
+func TestAProjectInGoGeneratesItsCRDs(t *testing.T) {
+	for name, test := range map[string]struct {
+		files      map[string]string
+		wantRemedy string
+	}{
+		"without a module": {map[string]string{}, "add its CRD"},
+		"with one":         {map[string]string{"go.mod": "module example.com/thing\n"}, "make manifests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.files["config/crd.yaml"] = things
+			test.files["config/samples/one.yml"] = "apiVersion: example.com/v1\nkind: Menu\n"
+			p := project(t, thing(), test.files)
+			p.customResources(t.Context())
+			want(t, p, "config/samples/one.yml:2 error sample")
+			if !strings.Contains(p.findings[0].Remedy, test.wantRemedy) {
+				t.Errorf("want %q, got %q", test.wantRemedy, p.findings[0].Remedy)
+			}
+		})
+	}
+}
+
 // kubectl apply leaves null out of a new object, and the API server takes it; what sends null is refused, although
 // the enum has it.
 func TestANullThatTheEnumHas(t *testing.T) {
