@@ -29,12 +29,12 @@ func (p *Printer) Printed() bool {
 // ErrNoRecords is returned for a log that has lines, and no record of the formats console and json.
 var ErrNoRecords = errors.New("this is not a log of a manager with --log-format console, which is the default in pods, or json")
 
-// print writes a line.
+// print writes a line, which is sanitized.
 func (p *Printer) print(line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printed = true
-	_, err := fmt.Fprintln(p.Out, sanitize.Text(line))
+	_, err := fmt.Fprintln(p.Out, line)
 	return err
 }
 
@@ -44,7 +44,8 @@ func (p *Printer) Copy(object Object, log io.Reader) error {
 	filter, reader := NewFilter(object), bufio.NewReader(log)
 	for empty := true; ; {
 		line, err := reader.ReadString('\n')
-		if line = strings.TrimRight(line, "\r\n"); line != "" {
+		// A log that a terminal or another program recorded may have colours.
+		if line = sanitize.Text(strings.TrimRight(line, "\r\n")); line != "" {
 			empty = false
 			if filter.Keeps(line) {
 				if err := p.print(line); err != nil {

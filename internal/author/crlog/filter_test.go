@@ -108,6 +108,19 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	}
 }
 
+// Terminals and programs that record what they show add colours, carriage returns and lines of their own.
+func TestALogThatATerminalRecorded(t *testing.T) {
+	var out bytes.Buffer
+	coloured := strings.Replace(ours, "ERROR", "\x1b[31mERROR\x1b[0m", 1)
+	log := "Script started\r\n\x1b[1m" + coloured + "\x1b[0m\r\n\x1b[32m$ kubectl get pods\x1b[0m\r\n" + other + "\r\n"
+	if err := (&Printer{Out: &out}).Copy(Object{Kind: "store", Namespace: "shop", Name: "a"}, strings.NewReader(log)); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != ours+"\n" {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 func TestACRThatIsInNoNamespace(t *testing.T) {
 	f := NewFilter(Object{Kind: "store", Name: "a"})
 	line := blunt + "\t" + `{"cr": "a"}`
