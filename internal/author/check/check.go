@@ -42,6 +42,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		p.unknownFields(u)
 		p.argumentSpec(u)
 		p.missingFiles(u)
+		p.hosts(u)
 		p.objects(u)
 		p.handlers(u)
 		p.deletes(u)

@@ -39,7 +39,9 @@ type Unit struct {
 	Tasks       []*Task
 	Definitions []*Definition
 	Texts       []*Text
-	Faults      []Fault
+	// Hosts are the literal patterns of hosts of the plays.
+	Hosts  []Host
+	Faults []Fault
 	// Missing are includes of files and roles that were not found.
 	Missing []Fault
 	// Unknown are includes that only a run can find.
@@ -47,6 +49,13 @@ type Unit struct {
 	// Guessed are includes by a name that only a run knows, in whose place all is walked that
 	// the name may mean.
 	Guessed []Fault
+}
+
+// Host is a name or a pattern of hosts.
+type Host struct {
+	Position
+
+	Name string
 }
 
 // Task is a task, a handler or a `block` of tasks.

@@ -242,6 +242,11 @@ func (w *walker) play(play *yaml.Node, path string) {
 	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
 		w.texts(Field(play, key), path, key, nil, nil)
 	}
+	for _, n := range Each(Field(play, "hosts")) {
+		if text := Scalar(n); !templated(text) {
+			w.unit.Hosts = append(w.unit.Hosts, Host{Place(path, n), text})
+		}
+	}
 	if defaults := Field(play, "module_defaults"); defaults != nil { // They count for its tasks as those of a block do.
 		at.parent = &Task{Keys: map[string]*yaml.Node{"module_defaults": defaults}}
 	}
