@@ -33,7 +33,7 @@ func edit(t *testing.T, path, old, with string) {
 }
 
 func TestAnInvalidBundleIsRefused(t *testing.T) {
-	words := "config/manifests/ensign.clusterserviceversion.yaml"
+	words := "config/manifests/clusterserviceversion.yaml"
 	for name, c := range map[string]struct{ file, old, with, want string }{
 		"a category that is none":     {words, "categories: Database", "categories: Nonsense", `value "Nonsense" is not in the set`},
 		"a version that is none":      {words, "minKubeVersion: 1.35.0", "minKubeVersion: new", "MinKubeVersion"},

@@ -30,7 +30,7 @@ type service struct {
 // newService reads the words of the bundle.
 func newService(root string) (*service, error) {
 	s := &service{roles: map[string]*unstructured.Unstructured{}}
-	path := filepath.Join(root, "config", "manifests", "ensign.clusterserviceversion.yaml")
+	path := filepath.Join(root, "config", "manifests", "clusterserviceversion.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestKindsOfContentAreNamedInFull(t *testing.T) {
 	for _, program := range programs() {
 		maps.Copy(texts, helps(program))
 	}
-	texts["config/manifests"] = read(t, "config/manifests/ensign.clusterserviceversion.yaml")
+	texts["config/manifests"] = read(t, "config/manifests/clusterserviceversion.yaml")
 	ansible := regexp.MustCompile(`(?i)\broles?,? (?:and|or) (?:a )?playbooks?\b`)
 	for name, text := range texts {
 		if slices.Contains([]string{"CHANGELOG.md", "ARCHITECTURE.md"}, name) || strings.HasPrefix(filepath.Base(name), "tutorial") || strings.HasPrefix(name, "collections/") {

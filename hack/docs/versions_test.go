@@ -36,8 +36,8 @@ func TestVersionsOfKubernetesAgree(t *testing.T) {
 		t.Errorf("docs/versioning.md supports %s, and hack/controlplane builds %s", got, want)
 	}
 	for file, pattern := range map[string]string{
-		"charts/ensign/Chart.yaml":                           `kubeVersion: ">=(1\.\d+)\.0-0"`,
-		"config/manifests/ensign.clusterserviceversion.yaml": `minKubeVersion: (1\.\d+)\.0`,
+		"charts/ensign/Chart.yaml":                    `kubeVersion: ">=(1\.\d+)\.0-0"`,
+		"config/manifests/clusterserviceversion.yaml": `minKubeVersion: (1\.\d+)\.0`,
 	} {
 		if got := first(t, file, pattern); got != built[0] {
 			t.Errorf("%s refuses what is older than %s, and docs/versioning.md supports %s", file, got, built[0])
