@@ -18,6 +18,8 @@ CONTAINER_TOOL ?= docker
 KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)
 
 OUT ?= bin/manager
+# Where bundle puts its files.
+DIST ?= dist
 
 # How long each fuzz target runs.
 FUZZTIME ?= 20s
@@ -258,8 +260,10 @@ build-installer: ## Write dist/install.yaml: config/default with image IMG.
 	@$(bundle) && ../../bin/bundle -image $(IMG) install
 
 .PHONY: bundle
-bundle: ## Write and validate dist/bundle, for the Operator Lifecycle Manager, with image IMG.
-	@$(bundle) && ../../bin/bundle -image $(IMG) bundle
+bundle: ensign ## Write and validate dist/bundle, for the Operator Lifecycle Manager, with image IMG (BUNDLE_VERSION=1.2.3 DIST=dir).
+	@$(bundle) && ../../bin/bundle -out $(abspath $(DIST)) -image $(IMG) install samples
+	@$(dir $(OUT))ensign bundle -f $(DIST)/install.yaml --samples $(DIST)/samples.yaml --output $(DIST)/bundle $(addprefix --version ,$(BUNDLE_VERSION))
+	@bin/bundle -out $(DIST) validate
 
 .PHONY: pictures
 pictures: build controlplane python bin/devcluster ## Draw docs/images from what the programs print, on a cluster of its own (a minute).

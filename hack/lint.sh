@@ -69,11 +69,11 @@ ansible_content_lint() {
   done
 }
 
-# derived makes what a release has of config/, and validates the bundle. Nothing is kept.
+# derived makes what a release has of config/, and validates the bundle. Of it bin/ensign is kept.
 derived() {
   local dir
   dir=$(mktemp -d)
-  go -C hack/bundle run . -out "$dir" install bundle
+  make bundle DIST="$dir"
   rm -rf "$dir"
 }
 

@@ -1,72 +1,74 @@
-// Command bundle writes the files that are derived from config/: install.yaml, and the bundle for
-// the Operator Lifecycle Manager, bundle/. It contacts nothing, and its output depends on config/
-// and its flags alone.
+// Command bundle renders config/ into the files that people apply and that `ensign bundle` reads, and validates bundles
+// for the Operator Lifecycle Manager. It contacts nothing, and its output depends on config/ and its flags alone.
 //
-//	go run . [-root ../..] [-out ../../dist] [-image ensign:dev] [-version 1.2.3] install|bundle …
+//	go run . [-root ../..] [-out ../../dist] [-image ensign:dev] install|samples|validate …
 //
-// "bundle" validates its output.
+// "install" writes install.yaml, "samples" samples.yaml. "validate" validates the directory bundle.
 package main
 
 import (
-	"errors"
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-)
 
-// files are contents by their paths below the output directory.
-type files map[string][]byte
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
 
 func main() {
 	root := flag.String("root", "../..", "the repository")
-	out := flag.String("out", "../../dist", "where files are written")
+	out := flag.String("out", "../../dist", "where files are written, and where bundle is")
 	image := flag.String("image", "ensign:dev", "the manager's image")
-	version := flag.String("version", "", "the bundle's version, instead of the one of config/manifests")
 	flag.Parse()
 	for _, what := range flag.Args() {
-		if err := run(what, *root, *out, *image, *version); err != nil {
+		if err := run(what, *root, *out, *image); err != nil {
 			fmt.Fprintln(os.Stderr, "bundle:", err)
 			os.Exit(1)
 		}
-		wrote, _ := filepath.Abs(filepath.Join(*out, map[string]string{"install": "install.yaml", "bundle": "bundle"}[what])) // It was just written.
-		fmt.Fprintln(os.Stderr, "wrote", wrote)
 	}
 }
 
-func run(what, root, out, image, version string) error {
+func run(what, root, out, image string) error {
 	switch what {
 	case "install":
-		made, err := install(root, image)
-		if err != nil {
-			return err
-		}
-		return made.write(out)
-	case "bundle":
-		made, err := bundle(root, image, version)
-		if err != nil {
-			return err
-		}
-		dir := filepath.Join(out, "bundle")
-		// The directory may have files that are not made any more.
-		if err := errors.Join(os.RemoveAll(dir), made.write(out)); err != nil {
-			return err
-		}
-		return validate(dir)
+		return write(filepath.Join(out, "install.yaml"), root, image, "default")
+	case "samples":
+		return write(filepath.Join(out, "samples.yaml"), root, image, "samples", "samples/restore")
+	case "validate":
+		return validate(filepath.Join(out, "bundle"))
 	default:
-		return fmt.Errorf("%q: say install or bundle", what)
+		return fmt.Errorf("%q: say install, samples or validate", what)
 	}
 }
 
-func (f files) write(dir string) error {
-	for path, text := range f {
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+// write writes the objects of directories of config/ into a file.
+func write(path, root, image string, dirs ...string) error {
+	text := bytes.NewBufferString("# Made from config/" + dirs[0] + " by `make build-installer`: kubectl apply -f FILE\n")
+	var objects []*unstructured.Unstructured
+	for _, dir := range dirs {
+		more, err := rendered(root, dir, image)
+		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // Files of the repository are for everybody.
-			return err
-		}
+		objects = append(objects, more...)
 	}
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return err
+		}
+		text.WriteString("---\n")
+		text.Write(document)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil { //nolint:gosec // Files of the repository are for everybody.
+		return err
+	}
+	wrote, _ := filepath.Abs(path) // It was just written.
+	fmt.Fprintln(os.Stderr, "wrote", wrote)
 	return nil
 }

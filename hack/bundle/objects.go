@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -58,31 +56,4 @@ func setImage(deployment *unstructured.Unstructured, image string) error {
 	}
 	container["image"] = image
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
-}
-
-// convert reads an object as its type, and refuses fields that the type does not have.
-func convert(object *unstructured.Unstructured, into any) error {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
-}
-
-// install makes install.yaml.
-func install(root, image string) (files, error) {
-	objects, err := rendered(root, "default", image)
-	if err != nil {
-		return nil, err
-	}
-	text := bytes.NewBufferString("# Made from config/default by `make build-installer`: kubectl apply -f FILE\n")
-	for _, object := range objects {
-		document, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return nil, err
-		}
-		text.WriteString("---\n")
-		text.Write(document)
-	}
-	return files{"install.yaml": text.Bytes()}, nil
 }

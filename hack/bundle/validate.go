@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
+	"sigs.k8s.io/yaml"
 )
 
 // validate prints the warnings of all validators, and returns their errors.
@@ -15,6 +18,9 @@ func validate(dir string) error {
 	loaded, err := manifests.GetBundleFromDir(dir)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", dir, err)
+	}
+	if err := strict(dir); err != nil {
+		return err
 	}
 	// All validators of the library, except the one that looks at images, which are outside of the
 	// bundle, and those that have a newer form here.
@@ -40,4 +46,20 @@ func validate(dir string) error {
 		}
 	}
 	return errors.Join(found...)
+}
+
+// strict returns the fields of the ClusterServiceVersion that it does not have. The library ignores them.
+func strict(dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "manifests", "clusterserviceversion.*.yaml"))
+	if err != nil || len(found) != 1 {
+		return errors.Join(fmt.Errorf("%s: want one file of a ClusterServiceVersion, got %d", dir, len(found)), err)
+	}
+	text, err := os.ReadFile(found[0])
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &v1alpha1.ClusterServiceVersion{})
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", found[0], err)
+	}
+	return nil
 }

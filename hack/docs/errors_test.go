@@ -61,6 +61,7 @@ var sayThemselves = []string{
 	"a mapping of names to values is needed", "the file is empty", "there is no line", "nothing to do", "it is not paused", "its status shows no run",
 	"it is paused: resume it", "its labels do not match the selector of the watch", "somebody has ended the pause", "somebody has paused it before the run", "none has the labels",
 	"no container of the manager has restarted", "this is not a log of a manager", "which only a manager runs, because it keeps the records of releases", "the run did not succeed", "-n names another namespace",
+	"the texts of the bundle are missing", "a bundle cannot have this kind", "and a bundle is for kinds", "a bundle is made of all objects of config/default", "want a role of config/rbac and one account",
 	"has no finalizer", "the log has no request of such an account", "no role here is bound to a service account", "the service account has several roles",
 }
 

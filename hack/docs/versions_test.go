@@ -38,6 +38,7 @@ func TestVersionsOfKubernetesAgree(t *testing.T) {
 	for file, pattern := range map[string]string{
 		"charts/ensign/Chart.yaml":                    `kubeVersion: ">=(1\.\d+)\.0-0"`,
 		"config/manifests/clusterserviceversion.yaml": `minKubeVersion: (1\.\d+)\.0`,
+		"internal/author/scaffold/templates/project/config/manifests/clusterserviceversion.yaml.tmpl": `minKubeVersion: (1\.\d+)\.0`,
 	} {
 		if got := first(t, file, pattern); got != built[0] {
 			t.Errorf("%s refuses what is older than %s, and docs/versioning.md supports %s", file, got, built[0])

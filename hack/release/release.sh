@@ -139,7 +139,7 @@ chart() {
 # bundle makes the image of the bundle, which has files and labels alone.
 bundle() {
   local dir=$work/bundle labels=() label
-  go -C hack/bundle run . -image "$(reference ensign)" -version "$version" -out "$work" bundle
+  make bundle IMG="$(reference ensign)" BUNDLE_VERSION="$version" DIST="$work" OUT=bin/manager
   tar -C "$dir" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - manifests metadata | gzip -n >"$out/ensign-bundle-$version.tar.gz"
   tool crane append --new_layer "$out/ensign-bundle-$version.tar.gz" --new_tag "$registry/ensign-bundle:$version" 2>&1
   while read -r _ label; do labels+=(--label "$label"); done < <(grep ^LABEL "$dir/Dockerfile")

@@ -41,6 +41,7 @@ func TestKubebuilderAddsKindsToAProjectInGo(t *testing.T) {
 	inGo("Till")
 	ours("--kind=Hello", "--chart="+hello)
 	inGo("Shelf")
+	d.bundles("shop")
 	out := d.run(0, filepath.Join(scratch.Repository(t), "bin", "tools", "kubebuilder"), "create", "webhook", "--group=shop", "--version=v1", "--kind=Till", "--defaulting", "--programmatic-validation", "--make=false")
 	if strings.Contains(out, "unable to find") || strings.Contains(out, "Unable to find") {
 		t.Errorf("kubebuilder misses what it edits for a webhook: %s", out)

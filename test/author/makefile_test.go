@@ -106,6 +106,7 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 					d.wants(d.run(0, "cat", "dist/install.yaml"), "image: registry.example/shop:1\n")
 					d.wants(d.run(2, "make", "build-installer", "OVERLAY=nowhere"), "there is no config/overlays/nowhere. There are: jobs")
 				},
+				"bundle":    func() { d.bundles(p.name) },
 				"undeploy":  func() {}, // With deploy.
 				"install":   func() {}, // With uninstall.
 				"uninstall": func() { d.installsAndUninstalls(p) },
@@ -129,6 +130,18 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bundles makes the bundle, which passes the validation of this repository's own.
+func (d *desk) bundles(name string) {
+	d.t.Helper()
+	d.wants(d.run(0, "make", "bundle", "IMG=registry.example/shop:1.2.3"), "wrote dist/bundle\n")
+	d.wants(d.run(0, "go", "-C", filepath.Join(scratch.Repository(d.t), "hack", "bundle"), "run", ".", "-out", filepath.Join(d.dir, "dist"), "validate"), "")
+	made := d.run(0, "cat", "dist/bundle/manifests/clusterserviceversion."+name+".v1.2.3.yaml", "dist/bundle/metadata/annotations.yaml")
+	for _, part := range []string{"image: registry.example/shop:1.2.3\n", "fieldPath: metadata.annotations['olm.targetNamespaces']\n", "serviceAccountName: " + name + "-manager\n", "-sample", "package.v1: " + name + "\n"} {
+		d.wants(made, part)
+	}
+	d.wants(d.run(2, "make", "bundle", "IMG=registry.example/shop:latest"), `the version "latest": write one such as 1.2.3`)
 }
 
 // rightsFit compares what rbac prints and writes with what init and create api have written.

@@ -21,7 +21,7 @@ is the program manager, which runs in a pod.`,
 	}
 	root.SetFlagErrorFunc(cli.UsageError)
 	addGroup(root, "author", "To write an operator:",
-		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build), newDiffCommand(build))
+		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newBundleCommand(), newRunOnceCommand(build), newDiffCommand(build))
 	addGroup(root, "fleet", "To show and control its resources:",
 		newStatusCommand(), newLogsCommand(), newControlCommand(reconcileText), newControlCommand(suspendText), newControlCommand(resumeText), newControlCommand(cancelText), newUninstallCommand(),
 		cli.NewCanUninstallCommand(build))

@@ -53,14 +53,9 @@ The cluster is that of KUBECONFIG or --kubeconfig; one of them has to be given.
 }
 
 func (f *uninstallFlags) execute(cmd *cobra.Command) error {
-	in, err := openInput(cmd, f.file)
+	objects, err := readObjects(cmd, f.file)
 	if err != nil {
-		return fmt.Errorf("read the objects: %w", err)
-	}
-	defer func() { _ = in.Close() }() // It was only read.
-	objects, err := removal.Read(in)
-	if err != nil {
-		return fmt.Errorf("read the objects of -f %s: %w", f.file, err)
+		return err
 	}
 	o, list, err := f.settings()
 	if err != nil {

@@ -21,7 +21,7 @@ Called without a command it does what "manager run" does. The program ensign has
 commands that write and check an operator, and show and control its resources.`
 	root.AddCommand(newRunCommand(build), newAgentCommand(), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
 	root.CompletionOptions.DisableDefaultCmd = true
-	cli.AddElsewhere(root, []string{"ensign", "kubectl ensign"}, "init", "create", "check", "rbac", "schema", "run-once", "diff",
+	cli.AddElsewhere(root, []string{"ensign", "kubectl ensign"}, "init", "create", "check", "rbac", "schema", "bundle", "run-once", "diff",
 		"status", "logs", "reconcile", "suspend", "resume", "cancel", "uninstall", "completion")
 	return root
 }
