@@ -37,6 +37,7 @@ func TestKubebuilderAddsKindsToAProjectInGo(t *testing.T) {
 	}
 	d.run(0, d.ensign, "init", "--domain=myorg.tld", "--go", "--repo=example.com/shop")
 	d.run(0, "go", "mod", "tidy")
+	d.lintsTheWorkflow()
 	ours("--kind=Store", "--generate-role", "--finalizer")
 	inGo("Till")
 	ours("--kind=Hello", "--chart="+hello)

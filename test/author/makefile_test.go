@@ -120,6 +120,7 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.rightsFit()
+			d.lintsTheWorkflow()
 			for _, found := range target.FindAllStringSubmatch(string(text), -1) {
 				run := targets[found[1]]
 				if run == nil {
@@ -142,6 +143,14 @@ func (d *desk) bundles(name string) {
 		d.wants(made, part)
 	}
 	d.wants(d.run(2, "make", "bundle", "IMG=registry.example/shop:latest"), `the version "latest": write one such as 1.2.3`)
+}
+
+// lintsTheWorkflow has actionlint read the workflow, without what this machine happens to have.
+func (d *desk) lintsTheWorkflow() {
+	d.t.Helper()
+	root := scratch.Repository(d.t)
+	d.run(0, filepath.Join(root, "hack", "tools", "build.sh"), "actionlint")
+	d.run(0, filepath.Join(root, "bin", "tools", "actionlint"), "-shellcheck=", "-pyflakes=", ".github/workflows/test.yml")
 }
 
 // rightsFit compares what rbac prints and writes with what init and create api have written.

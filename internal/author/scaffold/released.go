@@ -20,5 +20,13 @@ func (Project) ModuleVersion() string {
 	return moduleVersion
 }
 
+// Ref is the branch or tag of Ensign's repository that the project is tested with.
+func (Project) Ref() string {
+	if moduleVersion == "" {
+		return "main"
+	}
+	return moduleVersion
+}
+
 // unpublished reports whether only a clone has the modules that the module Repo requires.
 func (p Project) unpublished() bool { return p.Source == "" && moduleVersion == "" }

@@ -84,6 +84,16 @@ func TestTheManifestsAreThoseOfThisRepository(t *testing.T) {
 	}
 }
 
+// TestTheWorkflowHasThePinsOfThisRepository keeps the actions of a project's workflow from drifting.
+func TestTheWorkflowHasThePinsOfThisRepository(t *testing.T) {
+	own := read(t, scratch.Repository(t), ".github", "workflows", "test.yml")
+	for line := range strings.Lines(read(t, newProject(t), ".github", "workflows", "test.yml")) {
+		if strings.Contains(line, "- uses: ") && !strings.Contains(own, line) {
+			t.Errorf("this repository's workflow does not have %q", line)
+		}
+	}
+}
+
 func parsed(t *testing.T, parts ...string) (value any) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(read(t, parts...)), &value); err != nil {
