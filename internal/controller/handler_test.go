@@ -209,7 +209,7 @@ func TestMailbox(t *testing.T) {
 		wantEqual(t, false, readCtx.Err() != nil)
 		wantEqual(t, "one", m.whyDirty())
 	})
-	t.Run("what is put back goes before what came since", func(t *testing.T) {
+	t.Run("a reason that is put back replaces later ones", func(t *testing.T) {
 		m := &mailbox{}
 		wantEqual(t, "", m.take())
 		m.markDirty("two")

@@ -74,7 +74,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 }
 
 // runUnlessSettled runs the content, unless it finds everything as a run would leave it; covered is true after both.
-// The run of content that looks first may repair only what it has found: triggers that come after this call need another run.
+// The run of content that looks first may repair only the differences that it has found: triggers that come after this call need another run.
 func (r *Reconciler) runUnlessSettled(ctx, runCtx context.Context, a *attempt) (covered bool, err error) {
 	if result, rests := a.rests(); rests && r.mayConclude(runCtx) {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
@@ -190,7 +190,7 @@ func (a *attempt) beginRun() {
 	a.state.last = nil
 }
 
-// mayConclude reports whether the attempt may end by what the content says without a run.
+// mayConclude reports whether the attempt may end by the result that the content gives without a run.
 func (r *Reconciler) mayConclude(ctx context.Context) bool { return ctx.Err() == nil && r.leads() }
 
 // rests reports whether the content knows without a look that nothing has changed. Where somebody
