@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -33,9 +34,7 @@ func TestPlaysWhoseHostsNoInventoryHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"play.yml": test.play}
-			for file, text := range test.files {
-				files[file] = text
-			}
+			maps.Copy(files, test.files)
 			p := project(t, thing(), files)
 			p.options.Env = test.env
 			watch := thing()

@@ -44,7 +44,8 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 	for _, note := range s.notes {
 		fmt.Fprintln(o.Err, "note:", sanitize.Text(note))
 	}
-	vars, hide, err := map[string]any(nil), sanitize.Text, error(nil)
+	var vars map[string]any
+	hide := sanitize.Text
 	if isChart {
 		vars, hide, err = ofChart(ctx, s.cr)
 	} else {
@@ -53,7 +54,8 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 	if err != nil {
 		return fmt.Errorf("nothing would be run: %w", err)
 	}
-	shown, text := withoutSecrets(jobevent.Sanitize(vars)), []byte(nil)
+	shown := withoutSecrets(jobevent.Sanitize(vars))
+	var text []byte
 	if asJSON {
 		text, err = json.MarshalIndent(shown, "", "  ")
 		text = append(text, '\n')
