@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/ensign-operator/ensign/internal/jobs/serve"
@@ -541,6 +543,36 @@ func TestARefusedPodIsToldOfSoonAlsoAfterALongWait(t *testing.T) {
 // People can read the log of a pod that has ended without a result until the next run replaces its Job,
 // which may use up the quota for the next one.
 func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
+	t.Run("where the watch has shown its Job", func(t *testing.T) { staysUntilTheNextRun(t, 0) })
+	t.Run("where it shows it late", func(t *testing.T) { staysUntilTheNextRun(t, 2) })
+}
+
+// late is a lister that finds no Job for so many times.
+type late struct {
+	batchlisters.JobLister
+
+	times atomic.Int32
+}
+
+func (l *late) Jobs(namespace string) batchlisters.JobNamespaceLister {
+	return lateIn{l.JobLister.Jobs(namespace), l}
+}
+
+type lateIn struct {
+	batchlisters.JobNamespaceLister
+
+	*late
+}
+
+func (l lateIn) Get(name string) (*batchv1.Job, error) {
+	if l.times.Add(-1) >= 0 {
+		return nil, apierrors.NewNotFound(batchv1.Resource("jobs"), name)
+	}
+	return l.JobNamespaceLister.Get(name)
+}
+
+func staysUntilTheNextRun(t *testing.T, lateBy int32) {
+	t.Helper()
 	b := newBench(t)
 	b.client.PrependReactor("create", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if all, err := b.client.Tracker().List(batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), "ops"); err != nil || len(all.(*batchv1.JobList).Items) == 0 {
@@ -559,6 +591,9 @@ func TestWhatEndedWithoutAResultStaysUntilTheNextRun(t *testing.T) {
 		t.Error("the Job is removed when the failure is written")
 	}
 	x.ResultStored("u")
+	jobs := &late{JobLister: x.jobList}
+	jobs.times.Store(lateBy)
+	x.jobList = jobs
 	result = b.begin(t.Context(), x, run.Attempt{Request: "r"}, "run-2")
 	scratchWait(b, func() *bool { // The next run removes it, and not the result.
 		for _, action := range b.client.Actions() {

@@ -61,7 +61,7 @@ func (x *Runner) obtain(ctx context.Context, r *jobRun) (*batchv1.Job, error) {
 		return nil, err
 	}
 	for {
-		if _, err := x.jobList.Jobs(x.namespace).Get(job.Name); err == nil { // It may use up the quota that a new one needs.
+		if x.isThere(job.Name) { // It may use up the quota that a new one needs.
 			if there, err := x.earlier(ctx, r); there != nil || err != nil {
 				return there, err
 			}
@@ -71,7 +71,13 @@ func (x *Runner) obtain(ctx context.Context, r *jobRun) (*batchv1.Job, error) {
 				return nil, err
 			}
 		}
-		made, err := retryRequest(ctx, r, func() (*batchv1.Job, error) { return x.jobs().Create(ctx, job, metav1.CreateOptions{}) })
+		made, err := retryRequest(ctx, r, func() (*batchv1.Job, error) {
+			made, err := x.jobs().Create(ctx, job, metav1.CreateOptions{})
+			if isQuota(err) && x.isThere(job.Name) { // The watch has shown it since.
+				err = apierrors.NewAlreadyExists(batchv1.Resource("jobs"), job.Name)
+			}
+			return made, err
+		})
 		if !apierrors.IsAlreadyExists(err) {
 			return made, explain(err)
 		}
@@ -79,6 +85,12 @@ func (x *Runner) obtain(ctx context.Context, r *jobRun) (*batchv1.Job, error) {
 			return there, err
 		}
 	}
+}
+
+// isThere reports whether the watch has shown a Job.
+func (x *Runner) isThere(name string) bool {
+	_, err := x.jobList.Jobs(x.namespace).Get(name)
+	return err == nil
 }
 
 // earlier returns an existing Job of the CR if the run goes on with it. Otherwise it returns nil once
