@@ -198,9 +198,7 @@ func (s *stage) logged(text string) {
 func (s *stage) live(resource schema.GroupVersionResource) {
 	s.t.Helper()
 	s.eventually(func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.Children.mu.Lock()
+		s.Children.mu.Lock() // Without the lock of the stage: Children logs under its own, and the log takes that one.
 		defer s.Children.mu.Unlock()
 		f := s.kinds[resource.GroupResource()]
 		return f != nil && f.synced() && f.informers[0].Err() == nil
