@@ -120,22 +120,4 @@ var _ = Describe("ensign diff", func() {
 		Expect(log.DryRuns(s.Namespace)).To(BeNumerically(">=", 10))
 		Expect(statuses(s, "fresh")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 	})
-
-	It("shows what goes from a list that has a key twice, and an object that does not decode", func(ctx context.Context) {
-		const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"{{ .Release.Name }}\"}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: a}}\n  template:\n    metadata: {labels: {app: a}}\n" +
-			"    spec:\n      containers:\n      - {name: c, image: none, env: [{name: ONE, value: foo}, {name: TWO, value: bar}"
-		s := charted(ctx, map[string]string{"d.yaml": head + ", {name: ONE, value: baz}]}\n"}, "").Start(ctx, hello.Kind)
-		cr := harness.Custom(hello, s.Namespace, "twice", nil)
-		s.Create(ctx, cr)
-		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
-		Expect(s.Kill()).To(Succeed())
-		s.Write(map[string]string{
-			"chart/templates/d.yaml": head + "]}\n",
-			"chart/templates/c.yaml": configMap("c", "{example.com/on: true}", "a: b"),
-		})
-		code, out, said := diff(ctx, s, "hello/twice")
-		Expect(code).To(Equal(2), said+out)
-		Expect(out).To(MatchRegexp(`(?s)~ Deployment \S+/twice: .*\n    -  .*ONE.*\n    -  .*baz`))
-		Expect(out).To(ContainSubstring("fails: unable to decode: metadata.annotations: the value of example.com/on is not a string"))
-	})
 })
