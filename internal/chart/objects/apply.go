@@ -101,8 +101,6 @@ type application struct {
 	// lastText is the object as the chart had it before, and before the release's former object.
 	lastText, before *unstructured.Unstructured
 	live             *unstructured.Unstructured
-	// byText is true if the managed fields of the answer do not show which fields are the chart's.
-	byText bool
 }
 
 func (a *application) apply(ctx context.Context) (result Result, err error) {
@@ -135,13 +133,9 @@ func (a *application) apply(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, a.remedied(err)
 	}
-	result.Differences = differences(a.want, result.Live, result.Applied, a.isPatch(result.Patched))
+	result.Differences = differences(a.want, result.Live, result.Applied, a.ByClient || result.Patched != nil)
 	return result, nil
 }
-
-// isPatch reports whether the object was patched, so that its managed fields do not show which fields are the chart's.
-// refusal is that of server-side apply.
-func (a *application) isPatch(refusal error) bool { return a.ByClient || refusal != nil || a.byText }
 
 // read reads the live object, unless it is known to be missing.
 func (a *application) read(ctx context.Context) error {
@@ -250,13 +244,6 @@ func (a *application) byServer(ctx context.Context) (applied *unstructured.Unstr
 		wasPatched = false
 		if applied, refusal, err = a.applyAgain(ctx, applied); err != nil {
 			return nil, nil, err
-		}
-	}
-	if refusal == nil && wasPatched && a.DryRun {
-		// The applier gets the patched fields only by applyAgain: until then, this dry run removes none of them.
-		if tried, err := a.patch(ctx, patchManager, true); err == nil {
-			a.byText = true
-			return tried, nil, nil
 		}
 	}
 	switch {
