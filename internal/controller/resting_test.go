@@ -133,3 +133,16 @@ func TestATriggerDuringALookIsNotCoveredByTheRun(t *testing.T) {
 		})
 	}
 }
+
+func TestAPanicOfALookLosesNoTrigger(t *testing.T) {
+	watch := plainWatch()
+	watch.Content, watch.Custom = watches.Content{}, &watches.ContentKind{ChecksEachPeriod: true}
+	b := newBench(t, watch, widget(), interceptor.Funcs{})
+	b.Content = &lagging{duringLook: func() { panic("a defect") }}
+	b.mailbox().markDirty("ConfigMap a changed")
+	func() {
+		defer func() { _ = recover() }() // As controller-runtime does.
+		b.mustReconcile()
+	}()
+	wantEqual(t, "ConfigMap a changed", b.mailbox().whyDirty())
+}

@@ -65,11 +65,14 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		a.digest = r.digestWith(runCtx, a)
 	}
 	a.state.throttle.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff) // To look costs requests, so that it takes a token as a run does.
-	dirty := a.mailbox.take()
-	covered, err := r.runUnlessSettled(ctx, runCtx, a)
-	if !covered {
-		a.mailbox.putBack(dirty)
-	}
+	covered, dirty := false, a.mailbox.take()
+	defer func() { // After a panic too: the look of a program's own content may panic.
+		if !covered {
+			a.mailbox.putBack(dirty)
+		}
+	}()
+	var err error
+	covered, err = r.runUnlessSettled(ctx, runCtx, a)
 	return err
 }
 
