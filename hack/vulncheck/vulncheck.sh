@@ -46,7 +46,7 @@ look 3 ticking govulncheck bin/tools/govulncheck ${GOVULNDB:+-db "$GOVULNDB"} "$
 printf '==> Python: requirements.txt\n'
 project >"$work/pyproject.toml"
 read -ra ignored <<<"${OSV_IGNORE:-}"
-look 1 .venv/bin/uv audit --project "$work" --no-python-downloads --preview-features audit-command \
+look 1 .venv/bin/uv audit --project "$work" --no-python-downloads --system-certs --preview-features audit-command \
   ${OSV_URL:+--service-url "$OSV_URL"} "${ignored[@]/#/--ignore=}"
 
 case $result in
